@@ -1,0 +1,60 @@
+# Next Token: `make` lists what there is; `make run` and `make test` need nothing but python3 and make.
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+PORT ?= 8000
+NAME ?= instructor
+BIN := .venv/bin
+export NEXT_TOKEN_SECRET_KEY ?= $(shell cat var/secret-key 2>/dev/null)
+
+.PHONY: help install run check test content bench instructor
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: .venv/installed var/secret-key  ## make .venv with the requirements
+
+.venv/installed: requirements.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is %d.%d" % sys.version_info[:2])'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	touch $@
+
+var/secret-key: | .venv/installed
+	mkdir -p var
+	umask 077 && $(BIN)/python -c 'import secrets; print(secrets.token_urlsafe(50))' > $@
+
+run: install  ## set up what is missing and serve the site; PORT=8000
+	@$(MAKE) --no-print-directory serve
+
+.PHONY: serve
+serve:
+	@$(BIN)/python manage.py migrate --verbosity 0
+	@$(BIN)/python manage.py load_content
+	@$(BIN)/python manage.py collectstatic --no-input --verbosity 0
+	@echo "Next Token is at http://127.0.0.1:$(PORT)"
+	@echo "To write questions: make instructor NAME=ada, then http://127.0.0.1:$(PORT)/admin/"
+	@$(BIN)/uvicorn quizsite.asgi:application --host 127.0.0.1 --port $(PORT) --log-level warning --timeout-graceful-shutdown 2
+
+content: install  ## load the bank and the labs from their files
+	$(BIN)/python manage.py migrate --verbosity 0
+	$(BIN)/python manage.py load_content
+
+instructor: install  ## make an instructor's account; NAME=ada
+	@$(BIN)/python manage.py migrate --verbosity 0
+	@$(BIN)/python manage.py make_instructor $(NAME)
+
+check: install  ## lint, types, import contracts, templates, migrations, content, deployment
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy .
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/djade --check --target-version 5.2 $$(git ls-files 'templates/*.html')
+	$(BIN)/python manage.py makemigrations --check --dry-run
+	$(BIN)/python manage.py check_content
+	NEXT_TOKEN_HTTPS=1 $(BIN)/python manage.py check --deploy --fail-level WARNING
+
+test: check  ## everything: make check, then all tests
+	$(BIN)/pytest
+
+bench: install  ## measure the engine; ratios side by side in one run
+	$(BIN)/python -m tests.bench

@@ -1,0 +1,40 @@
+"""The generation engine: how a language model's logits become text, one recorded step at a time.
+
+It is plain NumPy and knows nothing of the site. A token's way is straight: prompt → `encode` →
+`forward` → logits → the stages of `sampling` → `draw` → `Step`. The names below are all that is public.
+"""
+
+from generation.decoding import Generation, Model, Step, encode_prompt, generate, stream
+from generation.errors import LogitsError, ModelUnavailable, PromptError, SettingError
+from generation.kv_cache import KVCache
+from generation.models import list_models, load_model
+from generation.params import SamplingParams, parse_setting
+from generation.records import generation_from_dict, step_from_dict
+from generation.repetition import Loop, find_loop, seq_rep_n
+from generation.sampling import Candidate, Stage, distribution
+
+__all__ = [
+    "Candidate",
+    "Generation",
+    "KVCache",
+    "LogitsError",
+    "Loop",
+    "Model",
+    "ModelUnavailable",
+    "PromptError",
+    "SamplingParams",
+    "SettingError",
+    "Stage",
+    "Step",
+    "distribution",
+    "encode_prompt",
+    "find_loop",
+    "generate",
+    "generation_from_dict",
+    "list_models",
+    "load_model",
+    "parse_setting",
+    "seq_rep_n",
+    "step_from_dict",
+    "stream",
+]

@@ -1,0 +1,129 @@
+"""The toy: an untrained transformer over six words, small enough to follow every number by hand."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from generation.errors import PromptError
+from generation.kv_cache import KVCache
+from generation.tokenizer import WordTokenizer
+
+Floats = NDArray[np.float64]
+
+D_MODEL = 8
+D_MLP = 16
+N_LAYER = 2
+WORDS = ("the", "sky", "is", "blue", "clear", "<EOS>")
+
+
+class Block:
+    """The weights of one layer, drawn from a seed of its own."""
+
+    def __init__(self, seed: int) -> None:
+        draw = np.random.RandomState(seed).randn  # the legacy stream is frozen, so every machine agrees
+        self.wq, self.wk, self.wv, self.wo = (draw(D_MODEL, D_MODEL) * 0.3 for _ in range(4))
+        self.w1 = draw(D_MODEL, D_MLP) * 0.3
+        self.w2 = draw(D_MLP, D_MODEL) * 0.3
+
+
+class SkyModel:
+    """A single-head, post-norm transformer with sinusoidal positions, in float64."""
+
+    name = "sky"
+    vocab_size = len(WORDS)
+    context_length = 256
+    eos_token_id = WORDS.index("<EOS>")
+
+    def __init__(self) -> None:
+        random = np.random.RandomState(7)
+        self.embeddings = np.round(random.randn(self.vocab_size, D_MODEL) * 0.4, 3)
+        self.head = np.round(random.randn(self.vocab_size, D_MODEL) * 0.5, 2)
+        self.blocks = [Block(seed) for seed in range(N_LAYER)]
+        self.positions = _sinusoids(self.context_length)
+        self.tokenizer = WordTokenizer(WORDS, control=["<EOS>"])
+
+    def encode(self, text: str, control: bool = False) -> list[int]:
+        return self.tokenizer.encode(text, control)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return self.tokenizer.decode(ids)
+
+    def token(self, token_id: int) -> str:
+        """Return the vocabulary's entry."""
+        return WORDS[token_id]
+
+    def new_cache(self) -> KVCache:
+        return KVCache(N_LAYER, D_MODEL, self.context_length)
+
+    def forward(self, token_ids: Sequence[int], kv_cache: KVCache | None = None) -> Floats:
+        """Run the new tokens through the network.
+
+        Parameters
+        ----------
+        token_ids : sequence of int
+            The tokens that the cache does not hold yet; all of them without a cache.
+        kv_cache : KVCache, optional
+            Advanced by the tokens given.
+
+        Returns
+        -------
+        (vocab_size,) float64
+            Logits after the last token, in nats.
+
+        Raises
+        ------
+        PromptError
+            If there is no token, or more than the context holds.
+        """
+        if not len(token_ids):
+            raise PromptError("the model needs at least one token")
+        cache = self.new_cache() if kv_cache is None else kv_cache
+        start, end = len(cache), len(cache) + len(token_ids)
+        if end > self.context_length:
+            raise PromptError(f"{end} tokens do not fit into the context of {self.context_length}")
+
+        x = self.embeddings[list(token_ids)] + self.positions[start:end]  # (n_new, d_model)
+        visible = np.arange(end) <= np.arange(start, end)[:, None]  # (n_new, end), causal
+        for layer, block in enumerate(self.blocks):
+            keys, values = cache.put(layer, x @ block.wk, x @ block.wv)
+            scores = (x @ block.wq) @ keys.T / np.sqrt(D_MODEL)  # (n_new, end)
+            attention = _softmax_rows(np.where(visible, scores, -np.inf))
+            x = _normalise(x + attention @ values @ block.wo)
+            x = _normalise(x + np.maximum(x @ block.w1, 0) @ block.w2)
+        cache.advance(len(token_ids))
+        logits: Floats = self.head @ x[-1]
+        return logits
+
+    def multiply_adds(self, n_new: int, n_total: int) -> int:
+        """Count the multiply-adds of one pass from the shapes of its matrix products.
+
+        Parameters
+        ----------
+        n_new : int
+            Positions that the pass computes.
+        n_total : int
+            Positions that they look at: the new ones and those in the cache.
+        """
+        projections = 4 * D_MODEL * D_MODEL
+        attention = 2 * n_total * D_MODEL
+        mlp = 2 * D_MODEL * D_MLP
+        return N_LAYER * n_new * (projections + attention + mlp) + self.vocab_size * D_MODEL
+
+
+def _sinusoids(context_length: int) -> Floats:
+    channel = np.arange(D_MODEL)
+    angle = np.arange(context_length)[:, None] / 10_000 ** (2 * (channel // 2) / D_MODEL)
+    return np.where(channel % 2 == 0, np.sin(angle), np.cos(angle))
+
+
+def _softmax_rows(scores: Floats) -> Floats:
+    exp = np.exp(scores - scores.max(axis=1, keepdims=True))
+    probs: Floats = exp / exp.sum(axis=1, keepdims=True)
+    return probs
+
+
+def _normalise(x: Floats) -> Floats:
+    """Layer norm without gain or bias; the small number is added to the deviation, not to the variance."""
+    normed: Floats = (x - x.mean(axis=1, keepdims=True)) / (x.std(axis=1, keepdims=True) + 1e-8)
+    return normed

@@ -1,0 +1,32 @@
+"""`manage.py make_instructor ada`: an account that may write questions and labs."""
+
+import secrets
+from argparse import ArgumentParser
+
+from django.contrib.auth.models import Group, Permission
+from django.core.management.base import BaseCommand
+
+from quizsite.accounts.models import User
+
+GROUP = "Authors"
+APPS = ["questions", "labs"]
+
+
+class Command(BaseCommand):
+    help = "Make an instructor's account, or give an existing one a new password."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("username")
+
+    def handle(self, *args: object, **options: str) -> None:
+        group, _ = Group.objects.get_or_create(name=GROUP)
+        group.permissions.set(Permission.objects.filter(content_type__app_label__in=APPS))
+
+        user, created = User.objects.get_or_create(username=options["username"])
+        password = secrets.token_urlsafe(12)
+        user.is_staff = True
+        user.set_password(password)
+        user.save()
+        user.groups.add(group)
+        self.stdout.write(f"{'made' if created else 'new password for'} {user.username}: {password}")
+        self.stdout.write("sign in at /admin/ and change the password there")

@@ -1,0 +1,7 @@
+"""The content app."""
+
+from django.apps import AppConfig
+
+
+class ContentConfig(AppConfig):
+    name = "quizsite.content"

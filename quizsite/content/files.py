@@ -1,0 +1,140 @@
+"""The bank and the labs as YAML files: found, read, and proved, each problem with its file and line."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from quizsite.labs.validation import LabSpec, Problem, read_lab
+from quizsite.questions.validation import QuestionSpec, read_question
+
+CONTENT_DIR = Path(__file__).parent
+
+
+class Mistake(NamedTuple):
+    """What is wrong with a file, and where."""
+
+    file: Path
+    line: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.message}"
+
+
+@dataclass
+class Content:
+    """All that the files hold, by slug, in the order of their names."""
+
+    topics: dict[str, str] = field(default_factory=dict)
+    labs: dict[str, LabSpec] = field(default_factory=dict)
+    questions: dict[str, QuestionSpec] = field(default_factory=dict)
+    topic_of: dict[str, str] = field(default_factory=dict)  # question → topic
+    mistakes: list[Mistake] = field(default_factory=list)
+
+
+def read_content(folder: Path = CONTENT_DIR) -> Content:
+    """Read and prove every file under `bank/` and `labs/`."""
+    content = Content()
+    topics_file = folder / "bank" / "topics.yaml"
+    topics, _ = _read(topics_file, content)
+    content.topics = {topic["slug"]: topic["name"] for topic in topics or []}
+
+    for file in sorted((folder / "labs").glob("*.yaml")):
+        data, lines = _read(file, content)
+        if data is not None:
+            lab = read_lab(data)
+            if isinstance(lab, list):
+                content.mistakes += _located(file, lines, lab)
+            else:
+                content.labs[file.stem] = lab
+
+    files: dict[str, Path] = {}
+    for file in sorted((folder / "bank").glob("*/*.yaml")):
+        data, lines = _read(file, content)
+        if data is None:
+            continue
+        question = read_question(data)
+        if isinstance(question, list):
+            content.mistakes += _located(file, lines, question)
+            continue
+        if file.stem in files:
+            content.mistakes.append(Mistake(file, 1, f"slug {file.stem!r} is taken by {files[file.stem]}"))
+        if file.parent.name not in content.topics:
+            content.mistakes.append(Mistake(file, 1, f"topic {file.parent.name!r} is not in {topics_file.name}"))
+        if question.lab and question.lab not in content.labs:
+            content.mistakes += _located(file, lines, [Problem(("lab",), f"lab {question.lab!r} has no valid file")])
+        files[file.stem] = file
+        content.questions[file.stem] = question
+        content.topic_of[file.stem] = file.parent.name
+    content.mistakes += _dead_follow_ups(content, files)
+    return content
+
+
+def _dead_follow_ups(content: Content, files: dict[str, Path]) -> Iterator[Mistake]:
+    for slug, question in content.questions.items():
+        for number, follow_up in enumerate(question.follow_ups):
+            if follow_up.question and follow_up.question not in files:
+                _, lines = _read(files[slug], content)
+                problem = Problem(("follow_ups", number, "question"), f"no question {follow_up.question!r}")
+                yield from _located(files[slug], lines, [problem])
+
+
+Lines = dict[tuple[str | int, ...], int]
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML's safe loader; a key given twice is an error, not a silent choice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} is given twice", key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def _read(file: Path, content: Content) -> tuple[Any, Lines]:
+    """Return what a file holds and the line of everything in it; a broken file is noted as a mistake."""
+    try:
+        loader = _Loader(file.read_text(encoding="utf-8"))
+        node = loader.get_single_node()
+        data = loader.construct_document(node) if node else None
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        content.mistakes.append(Mistake(file, line, error.problem or "this is not YAML"))
+        return None, {}
+    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
+        content.mistakes.append(Mistake(file, 1, f"cannot be read: {error}"))
+        return None, {}
+    if not isinstance(data, dict | list):
+        content.mistakes.append(Mistake(file, 1, f"must hold keys and values, got {str(data)[:40]!r}"))
+        return None, {}
+    return data, dict(_lines(node, ())) if node else {}
+
+
+def _lines(node: yaml.Node, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], int]]:
+    yield path, node.start_mark.line + 1
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            yield (*path, key.value), key.start_mark.line + 1
+            for below, line in _lines(value, (*path, key.value)):
+                if below != (*path, key.value):
+                    yield below, line
+    elif isinstance(node, yaml.SequenceNode):
+        for number, value in enumerate(node.value):
+            yield from _lines(value, (*path, number))
+
+
+def _located(file: Path, lines: Lines, problems: list[Problem]) -> Iterator[Mistake]:
+    """Give each problem the line of its place, or of the nearest thing around it."""
+    for path, message in problems:
+        at: tuple[str | int, ...] = ()
+        for part in path:
+            at = (*at, part) if (*at, part) in lines else at  # a goal's kind is in the path, not in the file
+        where = ".".join(str(part) for part in path)
+        yield Mistake(file, lines.get(at, 1), f"{where}: {message}" if where else message)

@@ -1,0 +1,1 @@
+"""Live panels on the engine: labs, runs, their judging and their event stream."""

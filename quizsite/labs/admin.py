@@ -1,0 +1,30 @@
+"""Labs in the admin; runs can be looked at, not changed."""
+
+from django.contrib import admin
+from django.http import HttpRequest
+
+from quizsite.labs.models import Lab, Run
+
+
+@admin.register(Lab)
+class LabAdmin(admin.ModelAdmin[Lab]):
+    list_display = ["title", "slug", "panel", "model", "prompt"]
+    prepopulated_fields = {"slug": ["title"]}
+
+
+@admin.register(Run)
+class RunAdmin(admin.ModelAdmin[Run]):
+    list_display = ["id", "lab", "recording", "n_steps", "finish_reason", "created"]
+    list_filter = ["finish_reason", "lab"]
+    list_select_related = ["lab", "recording"]
+    date_hierarchy = "created"
+    exclude = ["learner"]  # who ran it is not an author's business
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Run | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Run | None = None) -> bool:
+        return False

@@ -1,0 +1,7 @@
+"""The labs app."""
+
+from django.apps import AppConfig
+
+
+class LabsConfig(AppConfig):
+    name = "quizsite.labs"

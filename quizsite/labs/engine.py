@@ -1,0 +1,211 @@
+"""The one door to generation: recordings computed once, runs shown step by step to whoever watches.
+
+A recording in the making is computed only when a watcher asks for its next step, so a run that nobody
+watches stands still by itself. Everything here belongs to one server process.
+"""
+
+import threading
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import partial
+from uuid import UUID
+from weakref import WeakValueDictionary
+
+from django.db import transaction
+from django.utils import timezone
+
+from generation import Generation, SamplingParams, Step, load_model, stream
+from quizsite.accounts.models import User
+from quizsite.labs.goals import Clause, Setup, Verdict
+from quizsite.labs.goals import Run as JudgedRun
+from quizsite.labs.models import Lab, LabResult, Recording, Run
+
+LOST_AFTER = 30.0  # seconds without a watcher until an open run is cancelled
+
+
+class Live:
+    """A recording that is being computed, for all who watch it."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        self.steps: list[Step] = []
+        self.generation: Generation | None = recording.generation
+        if self.generation:
+            self.steps = list(self.generation.steps)
+        else:
+            params, forced = recording.params, {int(k): v for k, v in recording.forced.items()}
+            self._source = stream(load_model(recording.model), recording.prompt, params, forced)
+        self._lock = threading.Lock()
+
+    def step(self, number: int) -> Step | None:
+        """Return a step, counted from 1, computing no further than that; None after the last."""
+        with self._lock:
+            while len(self.steps) < number and not self.generation:
+                try:
+                    self.steps.append(next(self._source))
+                except StopIteration as end:
+                    self.generation = end.value
+        return self.steps[number - 1] if number <= len(self.steps) else None
+
+    def finish(self) -> Generation:
+        """Compute to the end."""
+        while self.step(len(self.steps) + 1):
+            pass
+        assert self.generation
+        return self.generation
+
+
+class Show:
+    """An open run on its way to the learner: how far it is, who watches, whether it was stopped."""
+
+    def __init__(self, run: Run, live: Live) -> None:
+        self.run = run
+        self.live = live
+        self.n_steps = run.n_steps
+        self.watchers = 0
+        self.stopped = False
+
+
+class Engine:
+    """What is being computed and shown in this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._live: WeakValueDictionary[str, Live] = WeakValueDictionary()
+        self._shows: dict[UUID, Show] = {}
+
+    def live(self, recording: Recording) -> Live:
+        """Return the one computation of a recording."""
+        with self._lock:
+            live = self._live.get(recording.key)
+            if live is None:
+                live = self._live[recording.key] = Live(recording)
+            return live
+
+    def show(self, run: Run) -> Show:
+        """Return the one show of an open run."""
+        live = self.live(run.recording)
+        with self._lock:
+            return self._shows.setdefault(run.pk, Show(run, live))
+
+    def shown(self, run: Run) -> Show | None:
+        return self._shows.get(run.pk)
+
+    def end(self, run: Run) -> None:
+        """Let go of a run; its streams see that it has been stopped."""
+        show = self._shows.pop(run.pk, None)
+        if show:
+            show.stopped = True
+
+    def end_others(self, run: Run) -> None:
+        """Let go of all that the learner had running before this run."""
+        for show in list(self._shows.values()):
+            if show.run.learner_id == run.learner_id and show.run.pk != run.pk:
+                self.end(show.run)
+
+
+engine = Engine()
+
+
+def record(model: str, prompt: str, params: SamplingParams, forced: Mapping[int, int] | None = None) -> Recording:
+    """Return a finished recording, computing it if nobody has before."""
+    recording = Recording.objects.of(model, prompt, params, forced)
+    _generation_of(recording)
+    return recording
+
+
+def press(learner: User, lab: Lab | None, recording: Recording, pace: int | None) -> Run:
+    """Start a run in place of the learner's open one; by hand, go on with it where it is the same.
+
+    Raises
+    ------
+    TooManyRuns
+        Over the rate of one learner.
+    """
+    run = Run.objects.by(learner).open_by_hand(lab, recording) if pace is None else None
+    if run is None:
+        run = Run.objects.start(learner, lab, recording, pace)
+        engine.end_others(run)
+    if pace is None:
+        _reveal(run)
+    return run
+
+
+def finish(run: Run) -> None:
+    """Compute a run to its end, at once, and judge it."""
+    generation = _generation_of(run.recording)
+    if run.close(generation.finish_reason, len(generation.steps)):
+        judge(run)
+    engine.end(run)
+
+
+def stop(run: Run, finish_reason: str = "cancelled") -> None:
+    """End an open run where it is; its steps are kept."""
+    show = engine.shown(run)
+    n_steps = show.n_steps if show else run.n_steps
+    if show:
+        run.recording.save_steps(show.live.steps)
+    run.close(finish_reason, n_steps)
+    engine.end(run)
+
+
+def settle(run: Run) -> None:
+    """Cancel a run whose stream was lost for good: nobody shows it, here or since the server started."""
+    is_shown = engine.shown(run) or run.is_by_hand or not run.is_open
+    if not is_shown and (timezone.now() - run.created).total_seconds() > LOST_AFTER:
+        stop(run)
+
+
+def judge(run: Run) -> None:
+    """Judge the lab's goals over a finished run; what is met is kept once for each learner."""
+    generation = run.recording.generation
+    if not run.lab or not generation:
+        return
+    lab = run.lab
+    spec = lab.spec
+    start_setup = Setup(spec.model, spec.prompt, spec.start_params)
+    judged = JudgedRun(
+        start=start_setup,
+        setup=Setup(run.recording.model, run.recording.prompt, run.recording.params),
+        generation=generation,
+        allowed=tuple(spec.allowed),
+        seeds=tuple(spec.seeds),
+        generate=partial(_generate, spec.model, spec.prompt),
+    )
+    met_before = set(LabResult.objects.filter(learner=run.learner, lab=lab).values_list("goal", flat=True))
+    verdicts: list[Verdict] = []
+    with transaction.atomic():
+        for goal in spec.goals:
+            verdict = goal.judge(judged)
+            first = spec.goals[0]
+            if goal is not first:
+                before = first.kind in met_before or verdicts[0].is_met
+                wanted = Clause(f"Before it: {first.title.lower()}", "done" if before else "not yet", before)
+                verdict = Verdict((*verdict.clauses, wanted), verdict.seeds, verdict.summary)
+            verdicts.append(verdict)
+            if verdict.is_met:
+                LabResult.objects.get_or_create(learner=run.learner, lab=lab, goal=goal.kind, defaults={"run": run})
+        run.verdicts = [asdict(verdict) for verdict in verdicts]
+        run.save(update_fields=["verdicts"])
+
+
+def _reveal(run: Run) -> None:
+    """Show one more step of a run by hand; with the last one it ends and is judged."""
+    generation = _generation_of(run.recording)
+    if run.n_steps + 1 >= len(generation.steps):
+        finish(run)
+    else:
+        run.n_steps += 1
+        run.save(update_fields=["n_steps"])
+
+
+def _generate(model: str, prompt: str, params: SamplingParams) -> Generation:
+    return _generation_of(Recording.objects.of(model, prompt, params))
+
+
+def _generation_of(recording: Recording) -> Generation:
+    if not recording.result:
+        recording.save_generation(engine.live(recording).finish())
+    generation = recording.generation
+    assert generation
+    return generation

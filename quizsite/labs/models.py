@@ -1,0 +1,238 @@
+"""Labs and what happens in them: Lab, Recording, Run, LabResult."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import timedelta
+from hashlib import sha256
+from typing import Any, ClassVar, Self
+from uuid import uuid4
+
+from django.conf import settings
+from django.contrib.auth.models import AnonymousUser
+from django.core.exceptions import ValidationError
+from django.db import models, transaction
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.functional import cached_property
+
+from generation import (
+    Generation,
+    SamplingParams,
+    Step,
+    generation_from_dict,
+    step_from_dict,
+)
+from quizsite.accounts.models import User
+from quizsite.labs.validation import LabSpec, read_lab
+
+
+class TooManyRuns(Exception):
+    """A learner has started more runs than a minute allows."""
+
+    def __init__(self, retry_after: int) -> None:
+        super().__init__(
+            f"{settings.RUNS_PER_MINUTE} runs in a minute are the most. "
+            f"Wait {retry_after} seconds and press Run again; your settings are kept."
+        )
+        self.retry_after = retry_after  # seconds
+
+
+class Lab(models.Model):
+    """A phenomenon to be made and cured: a panel, a start, what may be changed, and the goals."""
+
+    slug = models.SlugField(unique=True, max_length=80)
+    title = models.CharField(max_length=80)
+    panel = models.CharField(max_length=20, default="trace")
+    facts = models.JSONField(default=list)
+    model = models.CharField(max_length=100)
+    prompt = models.TextField()
+    start = models.JSONField(help_text="Settings at the start; those left out are neutral.")
+    allowed = models.JSONField(help_text="Names of the settings that the learner may change.")
+    seeds = models.JSONField(default=list, blank=True, help_text="Five seeds, where sampling is allowed.")
+    goals = models.JSONField(help_text="One goal or two: kind, numbers, solution.")
+
+    class Meta:
+        ordering: ClassVar = ["title"]
+
+    def __str__(self) -> str:
+        return self.title
+
+    def get_absolute_url(self) -> str:
+        return reverse("labs:lab", args=[self.slug])
+
+    def clean(self) -> None:
+        found = read_lab(self.content)
+        if isinstance(found, list):
+            raise ValidationError([f"{'.'.join(map(str, path))}: {message}" for path, message in found])
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The lab as plain data, as a file holds it."""
+        return {name: getattr(self, name) for name in LabSpec.model_fields}
+
+    @cached_property
+    def spec(self) -> LabSpec:
+        return LabSpec.model_validate(self.content)
+
+
+class RecordingManager(models.Manager["Recording"]):
+    def of(
+        self, model: str, prompt: str, params: SamplingParams, forced: Mapping[int, int] | None = None
+    ) -> "Recording":
+        """Return the one recording of this model, prompt, settings and seed; it may not be computed yet."""
+        content = [model, prompt, params.as_dict(), sorted((forced or {}).items())]
+        key = sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+        recording, _ = self.get_or_create(
+            key=key,
+            defaults={"model": model, "prompt": prompt, "settings": params.as_dict(), "forced": dict(forced or {})},
+        )
+        return recording
+
+
+class Recording(models.Model):
+    """What a model does with a prompt under settings and a seed: computed once, shared by all who ask."""
+
+    key = models.CharField(max_length=64, unique=True)
+    model = models.CharField(max_length=100)
+    prompt = models.TextField()
+    settings = models.JSONField()
+    forced = models.JSONField(default=dict)
+    steps = models.JSONField(default=list)  # as far as anybody has watched
+    result = models.JSONField(null=True)  # the Generation without its steps, once it has ended
+
+    objects = RecordingManager()
+
+    def __str__(self) -> str:
+        return f"{self.model}: {self.prompt[:40]!r}"
+
+    @cached_property
+    def params(self) -> SamplingParams:
+        return SamplingParams(**self.settings)
+
+    @property
+    def generation(self) -> Generation | None:
+        """The finished run, or None while it has not ended."""
+        return generation_from_dict({**self.result, "steps": self.steps}) if self.result else None
+
+    def save_steps(self, steps: list[Step]) -> None:
+        """Keep what has been computed of an unfinished run."""
+        if not self.result and len(steps) > len(self.steps):
+            self.steps = [asdict(step) for step in steps]
+            Recording.objects.filter(pk=self.pk, result=None).update(steps=self.steps)
+
+    def save_generation(self, generation: Generation) -> None:
+        """Keep a run that ended by itself."""
+        record = asdict(generation)
+        self.steps = record.pop("steps")
+        self.result = record
+        self.save(update_fields=["steps", "result"])
+
+
+class RunQuerySet(models.QuerySet["Run"]):
+    def by(self, learner: User | AnonymousUser) -> Self:
+        return self.filter(learner=learner) if learner.is_authenticated else self.none()
+
+    def visible_to(self, learner: User | AnonymousUser) -> Self:
+        """Runs of the learner's own, and those that their owners share."""
+        shared = models.Q(shared=True)
+        return self.filter(shared | models.Q(learner=learner) if learner.is_authenticated else shared)
+
+    def open(self) -> Self:
+        return self.filter(finish_reason="")
+
+    def with_recording(self) -> Self:
+        return self.select_related("recording", "lab", "learner")
+
+    def open_by_hand(self, lab: Lab | None, recording: Recording) -> "Run | None":
+        return self.open().with_recording().filter(lab=lab, recording=recording, pace=None).first()
+
+    def latest_in(self, lab: Lab | None) -> "Run | None":
+        return self.with_recording().filter(lab=lab).order_by("-created").first()
+
+    def start(self, learner: User, lab: Lab | None, recording: Recording, pace: int | None) -> "Run":
+        """Open a run in place of the learner's open one.
+
+        Raises
+        ------
+        TooManyRuns
+            Over the rate of one learner.
+        """
+        with transaction.atomic():
+            User.objects.select_for_update().get(pk=learner.pk)  # one start at a time for each learner
+            since = timezone.now() - timedelta(minutes=1)
+            recent = self.filter(learner=learner, created__gt=since).order_by("-created")
+            limit = settings.RUNS_PER_MINUTE
+            oldest_that_counts = recent.values_list("created", flat=True)[limit - 1 : limit].first()
+            if oldest_that_counts:
+                raise TooManyRuns(1 + (oldest_that_counts - since).seconds)
+            self.filter(learner=learner).open().update(finish_reason="cancelled")
+            return self.create(learner=learner, lab=lab, recording=recording, pace=pace)
+
+
+class Run(models.Model):
+    """A recording as one learner ran it. It is private until its owner shares it."""
+
+    id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
+    learner = models.ForeignKey(User, on_delete=models.CASCADE, related_name="runs")
+    lab = models.ForeignKey(Lab, null=True, blank=True, on_delete=models.SET_NULL, related_name="runs")
+    recording = models.ForeignKey(Recording, on_delete=models.PROTECT, related_name="runs")
+    pace = models.PositiveSmallIntegerField(null=True)  # tokens a second; 0 all at once; None by hand
+    n_steps = models.PositiveIntegerField(default=0)  # shown to the learner so far
+    finish_reason = models.CharField(max_length=12, blank=True)  # empty while it goes on
+    verdicts = models.JSONField(default=list)  # of the lab's goals, once it has ended
+    shared = models.BooleanField(default=False)
+    created = models.DateTimeField(auto_now_add=True)
+
+    objects = RunQuerySet.as_manager()
+
+    class Meta:
+        indexes: ClassVar = [models.Index(fields=["learner", "lab", "-created"])]
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["learner"], condition=models.Q(finish_reason=""), name="one_open_run_of_a_learner"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"run {self.id}"
+
+    def get_absolute_url(self) -> str:
+        return reverse("labs:run", args=[self.id])
+
+    @property
+    def is_open(self) -> bool:
+        return not self.finish_reason
+
+    @property
+    def is_by_hand(self) -> bool:
+        return self.pace is None
+
+    @cached_property
+    def steps(self) -> list[Step]:
+        """The steps that the learner has seen."""
+        return [step_from_dict(step) for step in self.recording.steps[: self.n_steps]]
+
+    def close(self, finish_reason: str, n_steps: int) -> bool:
+        """End the run; False if it had ended before."""
+        self.n_steps, self.finish_reason = n_steps, finish_reason
+        open_run = Run.objects.open().filter(pk=self.pk)
+        return bool(open_run.update(n_steps=n_steps, finish_reason=finish_reason))
+
+
+class LabResult(models.Model):
+    """A goal that a learner has met, with the first run that met it."""
+
+    learner = models.ForeignKey(User, on_delete=models.CASCADE, related_name="lab_results")
+    lab = models.ForeignKey(Lab, on_delete=models.CASCADE, related_name="results")
+    goal = models.CharField(max_length=40)  # its kind
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="results")
+    created = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["learner", "lab", "goal"], name="one_result_of_a_goal")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.goal} in {self.lab}"

@@ -1,0 +1,418 @@
+"""What the templates of a panel are given: runs, tokens, bars and goals, ready to be shown."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.contrib.auth.models import AnonymousUser
+from django.template.loader import render_to_string
+from django.urls import reverse
+
+from generation import Candidate, Generation, Loop, SamplingParams, Step, find_loop, load_model
+from quizsite.accounts.models import User
+from quizsite.labs import engine
+from quizsite.labs.forms import RunForm
+from quizsite.labs.goals import ENDS
+from quizsite.labs.models import Lab, LabResult, Recording, Run
+
+ROWS = 7  # tokens in the table of a step
+NUMBER_EACH_FROM = 3  # shorter copies of a loop are numbered 1, 5, 10 …, so that the words stay readable
+SPACE = "·"
+FILL = 92  # per cent of the column that the longest bar takes
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token in the strip."""
+
+    number: int  # its step; 0 in the prompt
+    text: str
+    is_control: bool = False
+    tint: str = ""  # "a" or "b" inside a loop
+    copy: int = 0  # at the first token of a loop's copy: its number
+    is_chosen: bool = False
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A probability as a bar: the width in per cent, and the words beside it."""
+
+    width: str
+    words: str
+    role: str = ""  # "", "kept", "chosen" or "hollow"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A stage in the table of a step."""
+
+    title: str
+    note: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """A token in the table of a step."""
+
+    token: str
+    bars: list[Bar]
+    is_chosen: bool
+    is_out: bool
+
+
+@dataclass(frozen=True)
+class Share:
+    """A survivor's part of the line from 0 to 1 on which u falls."""
+
+    x: str
+    width: str
+    middle: str
+    name: str  # empty where it does not fit
+    is_chosen: bool
+
+
+@dataclass(frozen=True)
+class StepView:
+    """A step as bars, and the draw below them."""
+
+    number: int
+    of: int
+    input_length: int
+    columns: list[Column]
+    rows: list[Row]
+    shares: list[Share]
+    chosen: str
+    u: float
+    u_at: str
+    u_anchor: str
+    draw_words: str
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A run as the trace panel shows it, as far as it has come."""
+
+    run: Run
+    prompt: list[Token]
+    tokens: list[Token]
+    is_streaming: bool
+    heading: str
+    loop: Loop | None
+    loop_words: str
+    text: str
+    positions: int
+    tokens_per_second: str
+    step: StepView | None
+
+
+@dataclass(frozen=True)
+class GoalView:
+    """A goal beside the run: met, missed by this run, or not tried yet."""
+
+    title: str
+    short: str
+    state: str  # "met", "unmet" or "open"
+    chip: str
+    summary: str = ""
+    failing: list[dict[str, Any]] = field(default_factory=list)
+    holding: list[dict[str, Any]] = field(default_factory=list)
+    waiting: list[dict[str, Any]] = field(default_factory=list)
+    seeds: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """All that the panel's template needs."""
+
+    lab: Lab | None
+    form: RunForm
+    action: str  # where the form posts
+    back: str  # the page that the panel is on
+    trace: Trace | None = None
+    goals: list[GoalView] = field(default_factory=list)
+    notice: str = ""
+
+    @property
+    def n_met(self) -> int:
+        return sum(goal.state == "met" for goal in self.goals)
+
+
+def lab_panel(
+    lab: Lab | None,
+    learner: User | AnonymousUser,
+    back: str,
+    *,
+    form: RunForm | None = None,
+    run: Run | None = None,
+    chosen: int = 0,
+    notice: str = "",
+) -> Panel:
+    """Return the panel of a lab, or of the open laboratory, with the run that it last showed."""
+    action = lab.get_absolute_url() if lab else reverse("labs:open")
+    if run:
+        engine.settle(run)
+    return Panel(
+        lab=lab,
+        form=form or RunForm(lab=lab, run=run),
+        action=action,
+        back=back,
+        trace=trace(run, run.steps, chosen, streaming=run.is_open and not run.is_by_hand) if run else None,
+        goals=goal_views(lab, run, learner) if lab else [],
+        notice=notice,
+    )
+
+
+def streaming_panel(run: Run, steps: Sequence[Step]) -> Panel:
+    """Return what changes in the panel with each token."""
+    form = RunForm(lab=run.lab, run=run)
+    return Panel(lab=run.lab, form=form, action="", back="", trace=trace(run, steps, streaming=True))
+
+
+def finished_html(run: Run, learner: User | AnonymousUser, whole: bool) -> str:
+    """Render what changes in the panel when a run ends; `whole` sends its tokens again."""
+    panel = lab_panel(run.lab, learner, "", run=run)
+    return render_to_string("labs/trace.html#finished", {"panel": panel, "oob": True, "whole": whole})
+
+
+def trace(run: Run, steps: Sequence[Step], chosen: int = 0, streaming: bool = False) -> Trace:
+    """Lay a run out, as far as `steps` go; the step `chosen`, or else the last, is opened."""
+    recording = run.recording
+    model = load_model(recording.model)
+    loop = None if run.finish_reason == "eos" else find_loop([step.token_id for step in steps])
+    opened = steps[(chosen or len(steps)) - 1] if steps else None
+    generation = recording.generation if not run.is_open else None
+    return Trace(
+        run=run,
+        prompt=prompt_tokens(recording),
+        tokens=[strip_token(step, loop, chosen) for step in steps],
+        is_streaming=streaming,
+        heading=_heading(run, len(steps)),
+        loop=loop,
+        loop_words=_loop_words(loop),
+        text="".join(step.piece for step in steps),
+        positions=sum(step.computed_positions for step in steps),
+        tokens_per_second=_speed(generation),
+        step=step_view(opened, recording.params, len(steps), model.vocab_size) if opened else None,
+    )
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A recorded run to be played back in the page: all tokens, and the bars of every step."""
+
+    prompt: list[Token]
+    tokens: list[Token]
+    steps: list[tuple[int, list[Row]]]
+    n_steps: int
+    loop: Loop | None
+    loop_known: int  # the step at which the loop is long enough to be called one
+    text: str
+
+
+def looping_replay() -> Replay:
+    """Return the toy's greedy run, long enough to be seen looping; computed by the first who asks."""
+    params = SamplingParams(max_new_tokens=18)
+    recording = engine.record("sky", "the sky is", params)
+    generation = recording.generation
+    assert generation
+    ids = generation.token_ids
+    known = next((n for n in range(1, len(ids) + 1) if find_loop(ids[:n])), len(ids))
+    longest = max(step.stages[0].top[0].probability for step in generation.steps)  # one scale for all steps
+    return Replay(
+        prompt=prompt_tokens(recording),
+        tokens=[strip_token(step, generation.loop) for step in generation.steps],
+        steps=[
+            (step.step, [_raw_row(row, row.token_id == step.token_id, longest) for row in step.stages[0].top])
+            for step in generation.steps
+        ],
+        n_steps=len(ids),
+        loop=generation.loop,
+        loop_known=known,
+        text=generation.text,
+    )
+
+
+def prompt_tokens(recording: Recording) -> list[Token]:
+    """Return the prompt as the model reads it."""
+    model = load_model(recording.model)
+    ids = model.encode(recording.prompt)
+    ends = [model.decode(ids[: i + 1]) for i in range(len(ids))]
+    return [Token(0, end[len(before) :]) for before, end in zip(["", *ends], ends, strict=False)]
+
+
+def strip_token(step: Step, loop: Loop | None, chosen: int = 0) -> Token:
+    """Return a step's token, tinted if it stands in the loop."""
+    text, is_control = (step.piece, False) if step.piece else (step.token, True)
+    index = step.step - 1
+    if loop is None or index < loop.start:
+        return Token(step.step, text, is_control, is_chosen=step.step == chosen)
+    copy, place = divmod(index - loop.start, loop.period)
+    numbered = place == 0 and (loop.period >= NUMBER_EACH_FROM or copy == 0 or (copy + 1) % 5 == 0)
+    return Token(
+        step.step, text, is_control, "ab"[copy % 2], copy + 1 if numbered else 0, is_chosen=step.step == chosen
+    )
+
+
+def step_view(step: Step, params: SamplingParams, n_steps: int, vocab_size: int) -> StepView:
+    """Lay a step out as bars on one scale, dropped tokens kept in their rows."""
+    last = step.stages[-1]
+    by_stage = [{row.token_id: row.probability for row in stage.top} for stage in step.stages]
+    names = {row.token_id: row.token for stage in step.stages for row in stage.top} | {step.token_id: step.token}
+    ids = [row.token_id for row in (*last.top, *step.stages[0].top)]
+    ids = list(dict.fromkeys([step.token_id, *ids] if step.token_id not in by_stage[-1] else ids))[:ROWS]
+    ids.sort(key=lambda i: -by_stage[0].get(i, 0))
+    longest = max(max(found.values()) for found in by_stage)
+
+    rows = []
+    for token_id in ids:
+        bars: list[Bar] = []
+        before = 0.0
+        for number, (stage, found) in enumerate(zip(step.stages, by_stage, strict=True)):
+            probability = found.get(token_id)
+            if probability is not None:
+                role = ""
+                if stage is last:
+                    role = "chosen" if token_id == step.token_id else "kept"
+                bars.append(Bar(_per_cent(probability / longest * FILL), f"{probability:.3f}", role))
+                before = probability
+            elif stage.kept > len(stage.top):
+                bars.append(Bar("0%", "lower"))
+            else:
+                seen_before = number and bars[-1].role != "hollow"
+                width = _per_cent(before / longest * FILL) if seen_before else bars[-1].width
+                bars.append(Bar(width, "out", "hollow"))
+        rows.append(Row(_visible(names[token_id]), bars, token_id == step.token_id, bars[-1].role == "hollow"))
+
+    shares, end = [], 0.0
+    for row in last.top:
+        fits = row.probability * 58 > len(row.token) + 1.5
+        shares.append(
+            Share(
+                _per_cent(end * 100),
+                _per_cent(row.probability * 100),
+                _per_cent((end + row.probability / 2) * 100),
+                _visible(row.token) if fits else "",
+                row.token_id == step.token_id,
+            )
+        )
+        end += row.probability
+    greedy = params.is_greedy
+    return StepView(
+        number=step.step,
+        of=n_steps,
+        input_length=step.input_length,
+        columns=[_column(stage.name, stage.kept, stage.dropped_mass, params, vocab_size) for stage in step.stages],
+        rows=rows,
+        shares=shares,
+        chosen=_visible(step.token),
+        u=step.u,
+        u_at=_per_cent(step.u * 100),
+        u_anchor="" if step.u < 0.08 else "end" if step.u > 0.92 else "mid",
+        draw_words=(
+            "Greedy takes the longest bar, wherever u falls."
+            if greedy
+            else f"The draw u falls in its share, {step.final_probability:.1%} of the line."
+        ),
+        notes=step.notes,
+    )
+
+
+def goal_views(lab: Lab, run: Run | None, learner: User | AnonymousUser) -> list[GoalView]:
+    """Return the lab's goals as the learner stands with them, and why this run misses one."""
+    results = {
+        result.goal: result
+        for result in LabResult.objects.filter(lab=lab, learner=learner.pk or 0).select_related("run")
+    }
+    views = []
+    for number, goal in enumerate(lab.spec.goals):
+        verdict = run.verdicts[number] if run and run.lab_id == lab.pk and run.verdicts else None
+        clauses = verdict["clauses"] if verdict else []
+        parts = {
+            "failing": [clause | {"bar": _limit_bar(clause)} for clause in clauses if clause["met"] is False],
+            "holding": [clause for clause in clauses if clause["met"]],
+            "waiting": [clause for clause in clauses if clause["met"] is None],
+        }
+        seeds = verdict["seeds"] if verdict else []
+        if verdict and not parts["failing"] and not parts["waiting"]:
+            views.append(GoalView(goal.title, goal.short, "met", goal.done, verdict["summary"], seeds=seeds))
+        elif goal.kind in results:
+            summary = results[goal.kind].run.verdicts[number]["summary"]
+            views.append(GoalView(goal.title, goal.short, "met", goal.done, f"An earlier run. {summary}"))
+        elif verdict:
+            views.append(GoalView(goal.title, goal.short, "unmet", "Not yet", "", **parts, seeds=seeds))
+        else:
+            views.append(GoalView(goal.title, goal.short, "open", "Not yet", goal.wanted))
+    return views
+
+
+def _raw_row(candidate: Candidate, is_chosen: bool, longest: float) -> Row:
+    role = "chosen" if is_chosen else "kept"
+    width = _per_cent(candidate.probability / longest * FILL)
+    return Row(_visible(candidate.token), [Bar(width, f"{candidate.probability:.3f}", role)], is_chosen, is_out=False)
+
+
+def _limit_bar(clause: dict[str, Any]) -> dict[str, str] | None:
+    """Return a measured number, its limit and the distance between them as a bar."""
+    if not clause["measure"]:
+        return None
+    value, limit = clause["measure"]["value"], clause["measure"]["limit"]
+    longest = max(1.0, value)
+    return {
+        "limit": _per_cent(100 * limit / longest),
+        "over": _per_cent(100 * (value - limit) / longest),
+        "at_most": f"at most {limit:.2f}",
+        "over_by": f"over by {value - limit:.2f}",
+        "words": f"{value:.2f}, over the limit of {limit:.2f} by {value - limit:.2f}",
+    }
+
+
+def _column(name: str, kept: int, dropped: float, params: SamplingParams, vocab_size: int) -> Column:
+    cut = f"{kept:,} kept, {dropped:.0%} cut"
+    match name:
+        case "raw":
+            return Column("Raw", f"{vocab_size:,} scored")
+        case "greedy":
+            return Column("Greedy", "longest bar wins")
+        case "temperature":
+            shape = "steeper" if params.temperature < 1 else "flatter"
+            return Column(f"Temperature {params.temperature:g}", f"same order, {shape}")
+        case "repetition_penalty":
+            return Column(f"Penalty {params.repetition_penalty:g}", "seen tokens lowered")
+        case "top_k":
+            return Column(f"Top-k {params.top_k}", cut)
+        case _:
+            return Column(f"Top-p {params.top_p:g}", cut)
+
+
+def _heading(run: Run, n_steps: int) -> str:
+    tokens = f"{n_steps} token{'' if n_steps == 1 else 's'}"
+    if run.is_open:
+        return f"Run by hand, {tokens} so far" if run.is_by_hand else "Run, going on"
+    if run.finish_reason == "cancelled":
+        return f"Run, stopped after {tokens}"
+    if run.finish_reason == "length":
+        return f"Run, ended by the limit of {tokens}"
+    return f"Run, ended by {ENDS[run.finish_reason]} after {tokens}"
+
+
+def _loop_words(loop: Loop | None) -> str:
+    if not loop:
+        return ""
+    return f"copies of a loop, period {loop.period}, {loop.repeats} full copies from token {loop.start + 1}"
+
+
+def _speed(generation: Generation | None) -> str:
+    if not generation:
+        return ""
+    seconds = generation.prefill_seconds + generation.decode_seconds
+    rate = len(generation.token_ids) / seconds if seconds else 0
+    return f"{rate:,.0f}" if rate >= 100 else f"{rate:.1f}"
+
+
+def _visible(token: str) -> str:
+    return token.replace(" ", SPACE).replace("\n", "↵") or SPACE
+
+
+def _per_cent(value: float) -> str:
+    return f"{value:.1f}%"

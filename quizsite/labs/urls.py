@@ -1,0 +1,15 @@
+"""The laboratory's addresses."""
+
+from django.urls import path
+
+from quizsite.labs import stream, views
+
+app_name = "labs"
+urlpatterns = [
+    path("lab/", views.open_lab, name="open"),
+    path("lab/<slug:slug>/", views.lab_page, name="lab"),
+    path("runs/<uuid:run_id>/", views.run_page, name="run"),
+    path("runs/<uuid:run_id>/stream/", stream.run_stream, name="stream"),
+    path("runs/<uuid:run_id>/stop/", views.stop_run, name="stop"),
+    path("runs/<uuid:run_id>/share/", views.share_run, name="share"),
+]

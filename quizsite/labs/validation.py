@@ -1,0 +1,145 @@
+"""What a lab must be: the one validator of lab files and of the admin.
+
+It reads plain data into a `LabSpec`, then proves by running them that the start does not meet all goals
+and that each goal's solution meets it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from generation import (
+    Generation,
+    ModelUnavailable,
+    PromptError,
+    SamplingParams,
+    SettingError,
+    generate,
+    load_model,
+)
+from quizsite.labs.goals import Goal, Run, Settings, Setup, Verdict
+
+N_SEEDS = 5
+
+FactId = Annotated[str, Field(pattern=r"^[MSCXTA]\d{1,2}$")]
+
+
+class Problem(NamedTuple):
+    """What is wrong with content, and where: the keys and indexes that lead to it."""
+
+    path: tuple[str | int, ...]
+    message: str
+
+
+class LabSpec(BaseModel):
+    """A lab as an author writes it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    title: str = Field(min_length=3, max_length=80)
+    panel: Literal["trace"] = "trace"
+    facts: list[FactId] = Field(min_length=1, max_length=3)
+    model: str
+    prompt: str = Field(max_length=2000)
+    start: Settings
+    allowed: list[str] = Field(min_length=1)
+    seeds: list[int] = Field(default=[], max_length=N_SEEDS)
+    goals: list[Annotated[Goal, Field(discriminator="kind")]] = Field(min_length=1, max_length=2)
+
+    @field_validator("start", mode="after")
+    @classmethod
+    def _start_is_settings(cls, start: Settings) -> Settings:
+        params_of({}, start)
+        return start
+
+    @field_validator("allowed", mode="after")
+    @classmethod
+    def _allowed_are_settings(cls, allowed: list[str]) -> list[str]:
+        known = SamplingParams().as_dict()
+        unknown = [name for name in allowed if name not in known]
+        if unknown:
+            raise ValueError(f"allowed must name settings ({', '.join(known)}), got {unknown[0]!r}")
+        return allowed
+
+    @field_validator("seeds", mode="after")
+    @classmethod
+    def _seeds_are_five(cls, seeds: list[int]) -> list[int]:
+        if seeds and len(set(seeds)) != N_SEEDS:
+            raise ValueError(f"seeds must be {N_SEEDS} different numbers, got {seeds}")
+        return seeds
+
+    @property
+    def start_params(self) -> SamplingParams:
+        return params_of({}, self.start)
+
+    def judge(self, params: SamplingParams) -> list[Verdict]:
+        """Run the lab's model under the settings, here and now, and judge every goal."""
+        run = self.run_of(params, self.generate(params))
+        return [goal.judge(run) for goal in self.goals]
+
+    def generate(self, params: SamplingParams) -> Generation:
+        return generate(load_model(self.model), self.prompt, params)
+
+    def run_of(self, params: SamplingParams, generation: Generation) -> Run:
+        return Run(
+            start=Setup(self.model, self.prompt, self.start_params),
+            setup=Setup(self.model, self.prompt, params),
+            generation=generation,
+            allowed=tuple(self.allowed),
+            seeds=tuple(self.seeds),
+            generate=self.generate,
+        )
+
+
+def params_of(start: Settings, changes: Settings) -> SamplingParams:
+    """Return the start's settings with changes; an unknown name or a bad value is a SettingError."""
+    known = SamplingParams().as_dict()
+    for name in changes:
+        if name not in known:
+            raise SettingError(name, f"{name} is not a setting; there are {', '.join(known)}")
+    return replace(SamplingParams(), **start | changes)  # type: ignore[arg-type]
+
+
+def read_lab(data: Mapping[str, object]) -> LabSpec | list[Problem]:
+    """Read a lab and prove it, or say all that is wrong with it."""
+    try:
+        spec = LabSpec.model_validate(data)
+    except ValidationError as error:
+        return problems_of(error)
+    return prove(spec) or spec
+
+
+def prove(spec: LabSpec) -> list[Problem]:
+    """Run the start and each solution through the engine and the goals."""
+    try:
+        if all(verdict.is_met for verdict in spec.judge(spec.start_params)):
+            return [Problem(("start",), "the start must not meet all goals, but it does")]
+        problems = []
+        for number, goal in enumerate(spec.goals):
+            verdict = spec.judge(params_of(spec.start, goal.solution))[number]
+            if not verdict.is_met:
+                failing = "; ".join(f"{c.name}: {c.value}" for c in verdict.failing)
+                problems.append(
+                    Problem(
+                        ("goals", number, "solution"), f"a solution must meet its goal, but this one fails: {failing}"
+                    )
+                )
+        return problems
+    except SettingError as error:
+        return [Problem(("goals",), str(error))]
+    except (PromptError, ModelUnavailable) as error:
+        return [Problem(("prompt",), str(error))]
+
+
+def problems_of(error: ValidationError) -> list[Problem]:
+    """Say what a validation error found, in the order of the content, each with the value it found."""
+    problems = []
+    for found in error.errors(include_url=False):
+        message = found["msg"].removeprefix("Value error, ")
+        value = found["input"]
+        if isinstance(value, str | int | float | bool) and found["type"] != "value_error":
+            message = f"{message}, got {str(value)[:60]!r}"
+        problems.append(Problem(tuple(found["loc"]), message))
+    return problems

@@ -1,0 +1,1 @@
+"""The bank: topics, questions, their immutable versions, and the kinds of question."""

@@ -1,0 +1,49 @@
+"""Lab: the answer is what the learner's recorded runs have shown."""
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from quizsite.labs.models import LabResult
+from quizsite.questions.kinds.kind import Grade, NotAnswered, Response
+
+if TYPE_CHECKING:
+    from quizsite.accounts.models import User
+    from quizsite.questions.models import QuestionVersion
+    from quizsite.questions.validation import QuestionSpec
+
+
+def problems(spec: "QuestionSpec") -> Iterator[tuple[tuple[str | int, ...], str]]:
+    if not spec.lab:
+        yield ("lab",), "a question of kind lab must name its lab"
+    if spec.options:
+        yield ("options",), f"a question of kind lab has no options, got {len(spec.options)}"
+    if not spec.explanation:
+        yield ("explanation",), "a question of kind lab must explain what its runs have shown"
+
+
+def ask(version: "QuestionVersion", learner_key: str) -> dict[str, Any]:
+    assert version.lab
+    return {"goals": [goal.title for goal in version.lab.spec.goals]}
+
+
+def read(version: "QuestionVersion", data: Mapping[str, str], learner: "User | None") -> Response:
+    assert version.lab
+    goals = [goal.kind for goal in version.lab.spec.goals]
+    found = LabResult.objects.filter(learner=learner, lab=version.lab, goal__in=goals) if learner else None
+    met = sorted(found.values_list("goal", flat=True)) if found is not None else []
+    given_up = data.get("do") == "give_up"
+    if len(met) < len(goals) and not given_up:
+        missing = [goal.title.lower() for goal in version.lab.spec.goals if goal.kind not in met]
+        raise NotAnswered(f"Your runs do not show it yet. Still to do: {', then '.join(missing)}.")
+    return {"met": met}
+
+
+def grade(version: "QuestionVersion", response: Response) -> Grade:
+    assert version.lab
+    return Grade(Fraction(len(response["met"]), len(version.lab.spec.goals)))
+
+
+def show(version: "QuestionVersion", response: Response, learner_key: str) -> dict[str, Any]:
+    assert version.lab
+    return {"goals": [(goal.title, goal.kind in response["met"]) for goal in version.lab.spec.goals]}

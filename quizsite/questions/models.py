@@ -1,0 +1,158 @@
+"""The bank: Topic, Question, and its immutable versions with their options."""
+
+from typing import Any, ClassVar, NoReturn, Self
+from uuid import uuid4
+
+from django.db import models, transaction
+from django.urls import reverse
+from django.utils import timezone
+
+from quizsite.labs.models import Lab
+from quizsite.questions.validation import KINDS, LEVELS, STATUSES, QuestionSpec
+
+
+class ImmutableError(TypeError):
+    """A version was about to be changed; make a new one instead."""
+
+
+class Topic(models.Model):
+    """A part of the syllabus."""
+
+    slug = models.SlugField(unique=True)
+    name = models.CharField(max_length=80)
+    position = models.PositiveSmallIntegerField(default=0)
+
+    class Meta:
+        ordering: ClassVar = ["position"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class QuestionQuerySet(models.QuerySet["Question"]):
+    def published(self) -> Self:
+        return self.filter(status="published", current__isnull=False)
+
+    def with_current(self) -> Self:
+        return self.select_related("topic", "current", "current__lab")
+
+
+class Question(models.Model):
+    """A question under its address; what it says is in its versions."""
+
+    slug = models.SlugField(unique=True, max_length=80)
+    topic = models.ForeignKey(Topic, on_delete=models.PROTECT, related_name="questions")
+    level = models.CharField(max_length=20, choices=LEVELS)
+    status = models.CharField(max_length=10, choices=STATUSES, default="draft")
+    current = models.OneToOneField(
+        "QuestionVersion", null=True, editable=False, on_delete=models.SET_NULL, related_name="+"
+    )
+
+    objects = QuestionQuerySet.as_manager()
+
+    class Meta:
+        ordering: ClassVar = ["topic__position", "slug"]
+        indexes: ClassVar = [models.Index(fields=["status", "level"])]
+
+    def __str__(self) -> str:
+        return self.slug
+
+    def get_absolute_url(self) -> str:
+        return reverse("quizzes:question", args=[self.slug])
+
+    def revise(self, spec: QuestionSpec) -> "QuestionVersion | None":
+        """Make a new version of this content; None if the current one says the same."""
+        if self.current and self.current.digest == spec.digest:
+            return None
+        with transaction.atomic():
+            version = QuestionVersion.objects.create(
+                question=self,
+                lab=Lab.objects.get(slug=spec.lab) if spec.lab else None,
+                digest=spec.digest,
+                **{name: value for name, value in spec.content.items() if name not in {"lab", "options"}},
+            )
+            for position, option in enumerate(spec.options):
+                Option.objects.create(
+                    version=version,
+                    position=position,
+                    text=option.text,
+                    is_key=option.right,
+                    why=option.why,
+                    pinned=option.pinned,
+                )
+            version.make_current()
+        return version
+
+
+class Immutable(models.Model):
+    """A row that is written once."""
+
+    class Meta:
+        abstract = True
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if not self._state.adding:
+            self._refuse()
+        super().save(*args, **kwargs)
+
+    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise ImmutableError(f"{self._meta.verbose_name} {self.pk} is written once: make a new version")
+
+
+class QuestionVersion(Immutable):
+    """What a question said at a time: text, options, key, reasons. Answers point here."""
+
+    question = models.ForeignKey(Question, on_delete=models.PROTECT, related_name="versions")
+    number = models.PositiveIntegerField(editable=False)
+    kind = models.CharField(max_length=20, choices=KINDS)
+    title = models.CharField(max_length=80, help_text="For lists: a natural question or claim.")
+    text = models.TextField(help_text="As an interviewer would ask it, under 60 words. Markdown.")
+    facts = models.JSONField(default=list)
+    lab = models.ForeignKey(Lab, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    answer = models.TextField(help_text="The answer as one would say it in 60 seconds.")
+    listens_for = models.JSONField(default=list)
+    warning = models.TextField(help_text="A phrase that an interviewer would wince at, and why.")
+    follow_ups = models.JSONField(default=list)
+    explanation = models.TextField(blank=True, help_text="Kind lab: what the runs have shown.")
+    digest = models.CharField(max_length=64, editable=False)
+    created = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering: ClassVar = ["question", "-number"]
+        verbose_name = "question"
+        constraints: ClassVar = [models.UniqueConstraint(fields=["question", "number"], name="one_version_of_a_number")]
+
+    def __str__(self) -> str:
+        return self.title
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if self._state.adding and not self.number:
+            last = QuestionVersion.objects.filter(question=self.question).order_by("-number").first()
+            self.number = last.number + 1 if last else 1
+        super().save(*args, **kwargs)
+
+    def make_current(self) -> None:
+        """Show this version to learners from now on."""
+        self.question.current = self
+        self.question.save(update_fields=["current"])
+
+
+class Option(Immutable):
+    """An option of a choice. Its public id says nothing of its place or its truth."""
+
+    version = models.ForeignKey(QuestionVersion, on_delete=models.PROTECT, related_name="options")
+    public_id = models.UUIDField(default=uuid4, unique=True, editable=False)
+    text = models.TextField()
+    is_key = models.BooleanField("right", default=False)
+    why = models.TextField("why it is right or wrong")
+    pinned = models.BooleanField(default=False, help_text="Keeps its place when the others are shuffled.")
+    position = models.PositiveSmallIntegerField(default=0)
+
+    class Meta:
+        ordering: ClassVar = ["position", "pk"]
+
+    def __str__(self) -> str:
+        return self.text[:60]

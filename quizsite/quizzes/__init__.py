@@ -1,0 +1,1 @@
+"""Taking questions: the front page, the list, the question page, and answers."""

@@ -1,0 +1,12 @@
+"""The learner's addresses."""
+
+from django.urls import path
+
+from quizsite.quizzes import views
+
+app_name = "quizzes"
+urlpatterns = [
+    path("", views.front, name="front"),
+    path("questions/", views.questions, name="questions"),
+    path("questions/<slug:slug>/", views.question, name="question"),
+]

@@ -1,0 +1,146 @@
+"""The learner's pages: the front page, the list of questions, a question."""
+
+from typing import Any
+from uuid import UUID, uuid4
+
+from django.core.paginator import Paginator
+from django.db.models import Case, Count, Min, OuterRef, Q, Subquery, When
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_GET, require_http_methods
+
+from quizsite.accounts.guests import learner_key, learner_of
+from quizsite.htmx import HtmxRequest, render_part
+from quizsite.labs.models import Lab, Run
+from quizsite.labs.panels import lab_panel, looping_replay
+from quizsite.questions.kinds import kind_named
+from quizsite.questions.kinds.kind import NotAnswered
+from quizsite.questions.models import Question, QuestionVersion
+from quizsite.questions.validation import LEVELS
+from quizsite.quizzes.models import Answer
+
+PAGE_SIZE = 25
+FRONT_LAB = "sky-penalty"
+
+
+@require_GET
+def front(request: HtmxRequest) -> HttpResponse:
+    """Say what this is, beside a run that is already looping, and lead to the first question."""
+    learner_key(request)  # the page can start a run
+    context = {
+        "replay": looping_replay(),
+        "penalty_lab": Lab.objects.filter(slug=FRONT_LAB).first(),
+        "levels": _levels(request),
+        "first": _next_question(request, None),
+    }
+    return render(request, "quizzes/front.html", context)
+
+
+@require_GET
+def questions(request: HtmxRequest) -> HttpResponse:
+    """List the published questions, all or of one level."""
+    names = dict(LEVELS)
+    level = request.GET.get("level", "")
+    found = Question.objects.published().with_current()
+    if level in names:
+        found = found.filter(level=level)
+    mine = Answer.objects.by(request.user).filter(version__question=OuterRef("pk")).newest_first()
+    page = Paginator(found.annotate(verdict=Subquery(mine.values("verdict")[:1])), PAGE_SIZE).get_page(
+        request.GET.get("page")
+    )
+    context = {"page": page, "levels": LEVELS, "level": level if level in names else "", "level_name": names.get(level)}
+    return render(request, "quizzes/questions.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def question(request: HtmxRequest, slug: str) -> HttpResponse:
+    """Show a question with its lab; on POST, judge the answer. htmx gets only the question."""
+    asked = get_object_or_404(Question.objects.published().with_current(), slug=slug)
+    if request.method == "POST":
+        return _answered(request, asked)
+    again = "again" in request.GET
+    answer = None if again else Answer.objects.by(request.user).to(asked).newest_first().first()
+    return _question_page(request, asked, answer)
+
+
+def _answered(request: HtmxRequest, asked: Question) -> HttpResponse:
+    version = asked.versions.filter(pk=_number(request.POST.get("version"))).first() or asked.current
+    assert version
+    learner = request.user if request.user.is_authenticated else None
+    try:
+        token = UUID(request.POST.get("token", ""))
+        response = kind_named(version.kind).read(version, request.POST.dict(), learner)
+    except ValueError:
+        return _question_page(request, asked, None, "This form cannot be read. Choose again.", 422)
+    except NotAnswered as missing:
+        return _question_page(request, asked, None, str(missing), 422)
+    answer = Answer.objects.record(learner_of(request), version, response, token)
+    if not request.htmx:
+        return redirect(f"{asked.get_absolute_url()}#main")
+    return _question_page(request, asked, answer)
+
+
+def _question_page(
+    request: HtmxRequest, asked: Question, answer: Answer | None, problem: str = "", status: int = 200
+) -> HttpResponse:
+    """Render a question before or after its answer; the key is in the context only after it."""
+    version = answer.version if answer else asked.current
+    assert version
+    kind, key = kind_named(version.kind), learner_key(request)
+    context: dict[str, Any] = {
+        "question": asked,
+        "version": version,
+        "kind_template": f"questions/kinds/{version.kind}.html",
+        "answer": answer,
+        "problem": problem,
+    }
+    if answer:
+        context |= kind.show(version, answer.response, key)
+        context |= {"follow_ups": _follow_ups(version), "next": _next_question(request, asked)}
+    else:
+        context |= kind.ask(version, key) | {"token": uuid4()}
+    if version.lab and not request.htmx:
+        run = Run.objects.by(request.user).latest_in(version.lab)
+        context["panel"] = lab_panel(version.lab, request.user, request.path, run=run)
+    return render_part(request, "quizzes/question.html", "quizzes/question.html#question", context, status)
+
+
+def _follow_ups(version: QuestionVersion) -> list[dict[str, Any]]:
+    """Return the follow-ups, each with the question that answers it where there is one."""
+    slugs = [follow_up["question"] for follow_up in version.follow_ups if follow_up["question"]]
+    known = {found.slug: found for found in Question.objects.published().filter(slug__in=slugs)}
+    return [{"text": f["text"], "question": known.get(f["question"])} for f in version.follow_ups]
+
+
+def _next_question(request: HtmxRequest, after: Question | None) -> Question | None:
+    """Return a question that the learner has not answered, of the same level if there is one."""
+    found = Question.objects.published()
+    if request.user.is_authenticated:
+        answered = Answer.objects.by(request.user).values("version__question")
+        found = found.exclude(pk__in=answered)
+    if not after:
+        return found.order_by(Case(When(level="scenario", then=0), default=1), "pk").first()
+    return found.exclude(pk=after.pk).order_by(Case(When(level=after.level, then=0), default=1), "pk").first()
+
+
+def _levels(request: HtmxRequest) -> list[dict[str, Any]]:
+    """Return each level that has questions: how many, how many answered, and one of them as a taste."""
+    mine = Q(versions__answers__learner=request.user.pk or 0)  # 0 is nobody
+    rows = (
+        Question.objects.published()
+        .order_by()
+        .values("level")
+        .annotate(n=Count("pk", distinct=True), answered=Count("pk", filter=mine, distinct=True), first=Min("pk"))
+    )
+    by_level = {row["level"]: row for row in rows}
+    firsts = Question.objects.with_current().in_bulk([row["first"] for row in by_level.values()])
+    return [
+        {"slug": slug, "name": name, "taste": firsts[by_level[slug]["first"]].current, **by_level[slug]}
+        for slug, name in LEVELS
+        if slug in by_level
+    ]
+
+
+def _number(text: str | None) -> int:
+    """Return a row's number out of a form; 0, which no row has, for anything else."""
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 19 else 0

@@ -1,0 +1,10 @@
+"""The site's addresses."""
+
+from django.contrib import admin
+from django.urls import include, path
+
+urlpatterns = [
+    path("admin/", admin.site.urls),
+    path("", include("quizsite.labs.urls")),
+    path("", include("quizsite.quizzes.urls")),
+]

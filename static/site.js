@@ -1,0 +1,64 @@
+// What HTML and htmx cannot do by themselves: sliders that move their number, the replay on the front
+// page, a picked step that stays open while tokens arrive, and a word when the network fails.
+"use strict";
+
+document.addEventListener("input", ({ target }) => {
+  const setting = target.closest(".setting");
+  if (!setting) return;
+  const slider = setting.querySelector("[type=range]");
+  const number = setting.querySelector(".input");
+  if (target === slider) number.value = slider.value;
+  else if (slider && number.value !== "") slider.value = number.value;
+});
+
+document.addEventListener("htmx:oobBeforeSwap", (event) => {
+  const picked = document.querySelector("#run-tokens :checked");
+  if (event.detail.target.id === "step" && picked) event.preventDefault();
+});
+
+// The bar at the foot of a phone says how many goals are met.
+document.addEventListener("htmx:oobAfterSwap", ({ detail }) => {
+  const jump = document.getElementById("lab-jump");
+  if (jump && detail.target.id === "lab-chips") jump.textContent = document.getElementById("lab-chips").dataset.jump;
+});
+
+document.addEventListener("htmx:sendError", () => say("The server cannot be reached. What you typed is kept; try again."));
+document.addEventListener("htmx:responseError", ({ detail }) => {
+  const expired = detail.xhr.status === 403;
+  say(expired ? "This page is too old to be sent. Copy what you typed, then reload." : "The server could not do that. Nothing was lost; try again.");
+});
+
+function say(words) {
+  const toast = document.createElement("p");
+  toast.className = "toast";
+  toast.textContent = words;
+  document.getElementById("toast").replaceChildren(toast);
+  setTimeout(() => toast.remove(), 8000);
+}
+
+// The front page replays a recorded run once: the server sends every step, the script shows them in turn.
+function replay(panel) {
+  const tokens = [...panel.querySelectorAll("[data-token]")];
+  const steps = [...panel.querySelectorAll("[data-step]")];
+  const at = (n) => {
+    tokens.forEach((token) => {
+      token.hidden = Number(token.dataset.token) > n;
+      // a loop is known only once it is long enough
+      token.classList.toggle("pending", n < Number(panel.dataset.loopKnown));
+    });
+    steps.forEach((step) => (step.hidden = Number(step.dataset.step) !== n));
+    panel.querySelector("[data-count]").textContent = `step ${n}`;
+    panel.querySelector("[data-stuck]").hidden = n < Number(panel.dataset.loopKnown);
+    panel.querySelector("[data-running]").hidden = n >= Number(panel.dataset.loopKnown);
+  };
+  let shown = 1;
+  at(shown);
+  const clock = setInterval(() => {
+    shown += 1;
+    at(shown);
+    if (shown >= tokens.length) clearInterval(clock);
+  }, 1000 / 6);
+}
+
+const front = document.querySelector("[data-replay]");
+if (front && !matchMedia("(prefers-reduced-motion: reduce)").matches) replay(front);
