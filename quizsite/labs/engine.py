@@ -17,7 +17,6 @@ from django.utils import timezone
 from generation import Generation, SamplingParams, Step, load_model, stream
 from quizsite.accounts.models import User
 from quizsite.labs.goals import Clause, Setup, Verdict
-from quizsite.labs.goals import Run as JudgedRun
 from quizsite.labs.models import Lab, LabResult, Recording, Run
 
 LOST_AFTER = 30.0  # seconds without a watcher until an open run is cancelled
@@ -161,17 +160,9 @@ def judge(run: Run) -> None:
     generation = run.recording.generation
     if not run.lab or not generation:
         return
-    lab = run.lab
-    spec = lab.spec
-    start_setup = Setup(spec.model, spec.prompt, spec.start_params)
-    judged = JudgedRun(
-        start=start_setup,
-        setup=Setup(run.recording.model, run.recording.prompt, run.recording.params),
-        generation=generation,
-        allowed=tuple(spec.allowed),
-        seeds=tuple(spec.seeds),
-        generate=partial(_generate, spec.model, spec.prompt),
-    )
+    lab, spec = run.lab, run.lab.spec
+    setup = Setup(run.recording.model, run.recording.prompt, run.recording.params)
+    judged = spec.run_of(setup, generation, partial(_generate, spec.model, spec.prompt))
     met_before = set(LabResult.objects.filter(learner=run.learner, lab=lab).values_list("goal", flat=True))
     verdicts: list[Verdict] = []
     with transaction.atomic():

@@ -20,7 +20,8 @@ from quizsite.labs.models import Lab, Recording, Run
 
 OPEN_START = SamplingParams(temperature=0.7, max_new_tokens=32)
 OPEN_PROMPT = "the sky is"
-PACES = [("3", "3 a second"), ("6", "6 a second"), ("12", "12 a second"), ("0", "all at once")]
+PACES = {"3": "3 a second", "6": "6 a second", "12": "12 a second", "0": "all at once"}
+DEFAULT_PACE = "6"
 
 
 @dataclass(frozen=True)
@@ -62,10 +63,6 @@ class Unlocked:
 class RunForm(forms.Form):
     """What a run is started with. A lab locks its model, its prompt and most settings."""
 
-    model = forms.ChoiceField(required=False)
-    prompt = forms.CharField(required=False, max_length=2000, strip=False)
-    pace = forms.ChoiceField(choices=PACES, required=False)
-
     def __init__(self, data: Any = None, *, lab: Lab | None, run: Run | None = None) -> None:
         super().__init__(data)
         self.lab = lab
@@ -76,13 +73,14 @@ class RunForm(forms.Form):
         else:
             self.start, self.start_model, self.start_prompt = OPEN_START, list_models()[0], OPEN_PROMPT
             self.unlocked_names = list(self.start.as_dict())
+            self.fields["model"] = forms.ChoiceField(choices=[(name, name) for name in list_models()])
+            self.fields["prompt"] = forms.CharField(required=False, max_length=2000, strip=False)
         self.shown = self.start
         if run:
             self.shown = run.recording.params
             if not lab:
                 self.start_model, self.start_prompt = run.recording.model, run.recording.prompt
-        self.fields["model"].choices = [(name, name) for name in list_models()]  # type: ignore[attr-defined]
-        self.fields["pace"].initial = str(run.pace) if run and run.pace is not None else "6"
+        self.start_pace = str(run.pace) if run and run.pace is not None else DEFAULT_PACE
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
@@ -96,23 +94,18 @@ class RunForm(forms.Form):
         if self.errors:
             return cleaned
         if self.lab:
-            cleaned["model"], cleaned["prompt"] = self.start_model, self.start_prompt
-        cleaned["model"] = cleaned["model"] or self.start_model
+            cleaned |= {"model": self.start_model, "prompt": self.start_prompt}
         try:
             self.params = replace(self.start, **changes)
             encode_prompt(load_model(cleaned["model"]), cleaned["prompt"], self.params.max_new_tokens)
         except (PromptError, ModelUnavailable) as error:
-            self.add_error("prompt", str(error))
+            self.add_error(None if self.lab else "prompt", str(error))
         return cleaned
 
     def recording(self) -> Recording:
         """Return the recording of what a valid form asks for."""
         assert self.params
         return Recording.objects.of(self.cleaned_data["model"], self.cleaned_data["prompt"], self.params)
-
-    @property
-    def pace_value(self) -> int:
-        return int(self.cleaned_data["pace"] or 6)
 
     @property
     def chosen_model(self) -> str:
@@ -123,8 +116,14 @@ class RunForm(forms.Form):
         return str(self.data.get("prompt", "")) if self.is_bound and not self.lab else self.start_prompt
 
     @property
-    def chosen_pace(self) -> str:
-        return str(self.data.get("pace") or "6") if self.is_bound else str(self.fields["pace"].initial)
+    def paces(self) -> list[tuple[str, str, bool]]:
+        """How fast tokens can be shown: value, words, whether it is the chosen one."""
+        return [(value, words, value == self.pace) for value, words in PACES.items()]
+
+    @property
+    def pace(self) -> str:
+        typed = self.data.get("pace", self.start_pace)
+        return typed if typed in PACES else DEFAULT_PACE
 
     @cached_property
     def unlocked(self) -> list[Unlocked]:

@@ -119,7 +119,7 @@ class Recording(models.Model):
         """Keep what has been computed of an unfinished run."""
         if not self.result and len(steps) > len(self.steps):
             self.steps = [asdict(step) for step in steps]
-            Recording.objects.filter(pk=self.pk, result=None).update(steps=self.steps)
+            Recording.objects.filter(pk=self.pk, result__isnull=True).update(steps=self.steps)
 
     def save_generation(self, generation: Generation) -> None:
         """Keep a run that ended by itself."""

@@ -19,7 +19,7 @@ from generation import (
     generate,
     load_model,
 )
-from quizsite.labs.goals import Goal, Run, Settings, Setup, Verdict
+from quizsite.labs.goals import Generate, Goal, Run, Settings, Setup, Verdict
 
 N_SEEDS = 5
 
@@ -76,20 +76,21 @@ class LabSpec(BaseModel):
 
     def judge(self, params: SamplingParams) -> list[Verdict]:
         """Run the lab's model under the settings, here and now, and judge every goal."""
-        run = self.run_of(params, self.generate(params))
+        run = self.run_of(Setup(self.model, self.prompt, params), self.generate(params), self.generate)
         return [goal.judge(run) for goal in self.goals]
 
     def generate(self, params: SamplingParams) -> Generation:
         return generate(load_model(self.model), self.prompt, params)
 
-    def run_of(self, params: SamplingParams, generation: Generation) -> Run:
+    def run_of(self, setup: Setup, generation: Generation, generate: Generate) -> Run:
+        """Return a run to be judged against this lab; `generate` gives the other runs that a goal asks for."""
         return Run(
             start=Setup(self.model, self.prompt, self.start_params),
-            setup=Setup(self.model, self.prompt, params),
+            setup=setup,
             generation=generation,
             allowed=tuple(self.allowed),
             seeds=tuple(self.seeds),
-            generate=self.generate,
+            generate=generate,
         )
 
 
@@ -129,8 +130,10 @@ def prove(spec: LabSpec) -> list[Problem]:
         return problems
     except SettingError as error:
         return [Problem(("goals",), str(error))]
-    except (PromptError, ModelUnavailable) as error:
+    except PromptError as error:
         return [Problem(("prompt",), str(error))]
+    except ModelUnavailable as error:
+        return [Problem(("model",), str(error))]
 
 
 def problems_of(error: ValidationError) -> list[Problem]:

@@ -7,7 +7,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from quizsite.accounts.guests import learner_key, learner_of
 from quizsite.htmx import HtmxRequest, render_part
@@ -29,7 +29,7 @@ def lab_page(request: HtmxRequest, slug: str) -> HttpResponse:
     return _panel_page(request, get_object_or_404(Lab, slug=slug), {})
 
 
-@require_GET
+@require_safe
 def run_page(request: HtmxRequest, run_id: UUID) -> HttpResponse:
     """Show a run again, to its owner or to anybody once it is shared; `step` opens one of its steps."""
     run = get_object_or_404(Run.objects.with_recording().visible_to(request.user), pk=run_id)
@@ -79,7 +79,7 @@ def _pressed(request: HtmxRequest, lab: Lab | None, context: dict[str, object]) 
     if not form.is_valid():
         last = Run.objects.by(request.user).latest_in(lab)
         return _show(request, context, lab_panel(lab, request.user, back, form=form, run=last), status=422)
-    pace = None if request.POST.get("do") == "step" else form.pace_value
+    pace = None if request.POST.get("do") == "step" else int(form.pace)
     try:
         run = engine.press(learner_of(request), lab, form.recording(), pace)
     except TooManyRuns as error:
@@ -103,4 +103,5 @@ def _page_of(request: HtmxRequest) -> str:
     """Return the page of this site that the panel is on, without its query."""
     back = request.POST.get("back") or (request.htmx.current_url_abs_path if request.htmx else "") or request.path
     path = urlsplit(back).path
-    return path if url_has_allowed_host_and_scheme(path, allowed_hosts=None) else request.path
+    is_ours = path.startswith("/") and url_has_allowed_host_and_scheme(path, allowed_hosts=None)
+    return path if is_ours else request.path

@@ -7,7 +7,7 @@ from django.core.paginator import Paginator
 from django.db.models import Case, Count, Min, OuterRef, Q, Subquery, When
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_http_methods, require_safe
 
 from quizsite.accounts.guests import learner_key, learner_of
 from quizsite.htmx import HtmxRequest, render_part
@@ -23,7 +23,7 @@ PAGE_SIZE = 25
 FRONT_LAB = "sky-penalty"
 
 
-@require_GET
+@require_safe
 def front(request: HtmxRequest) -> HttpResponse:
     """Say what this is, beside a run that is already looping, and lead to the first question."""
     learner_key(request)  # the page can start a run
@@ -36,7 +36,7 @@ def front(request: HtmxRequest) -> HttpResponse:
     return render(request, "quizzes/front.html", context)
 
 
-@require_GET
+@require_safe
 def questions(request: HtmxRequest) -> HttpResponse:
     """List the published questions, all or of one level."""
     names = dict(LEVELS)

@@ -1,0 +1,204 @@
+"""A run's event stream under uvicorn: as it is made, paused when lost, going on, ended by Stop."""
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx
+import pytest
+
+from tests.browser.server import served
+
+N_TOKENS = 12
+
+
+class Event(NamedTuple):
+    name: str
+    number: int
+    data: str
+    seconds: float  # since the stream was opened
+
+
+class Site(NamedTuple):
+    url: str
+    passes: Path
+
+    def n_passes(self) -> int:
+        return len(self.passes.read_text()) if self.passes.exists() else 0
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    var = tmp_path_factory.mktemp("site")
+    passes = var / "passes"
+    with served(var, "tests.browser.slow_site:application", PASSES=str(passes)) as url:
+        yield Site(url, passes)
+
+
+@pytest.fixture
+def browser(site: Site) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=site.url, timeout=30) as client:
+        client.get("/lab/")
+        yield client
+
+
+def post(browser: httpx.Client, url: str, **data: str) -> httpx.Response:
+    headers = {"HX-Request": "true", "X-CSRFToken": browser.cookies["csrftoken"], "Referer": str(browser.base_url)}
+    return browser.post(url, data=data, headers=headers)
+
+
+def start(browser: httpx.Client, seed: int, model: str = "slow") -> str:
+    """Press Run in the open lab and return the address of the stream. Each test has a seed of its own."""
+    html = post(
+        browser,
+        "/lab/",
+        do="run",
+        model=model,
+        prompt="the sky is",
+        temperature="1",
+        top_k="0",
+        top_p="1",
+        repetition_penalty="1",
+        max_new_tokens=str(N_TOKENS),
+        seed=str(seed),
+        use_kv_cache="true",
+        pace="0",
+    ).text
+    found = re.search(r'sse-connect="([^"]+)"', html)
+    assert found, html
+    return found[1]
+
+
+def events(response: httpx.Response) -> Iterator[Event]:
+    began = time.monotonic()
+    name, number, data = "", 0, []
+    for line in response.iter_lines():
+        if line.startswith("event: "):
+            name = line.removeprefix("event: ")
+        elif line.startswith("id: "):
+            number = int(line.removeprefix("id: "))
+        elif line.startswith("data: "):
+            data.append(line.removeprefix("data: "))
+        elif not line and name:
+            yield Event(name, number, "\n".join(data), time.monotonic() - began)
+            name, data = "", []
+
+
+def test_tokens_arrive_while_later_ones_are_still_computed(site: Site, browser: httpx.Client):
+    before = site.n_passes()
+    with browser.stream("GET", start(browser, seed=2)) as response:
+        found = events(response)
+        first = next(event for event in found if event.number == 1)
+        passes_at_the_first = site.n_passes() - before
+        rest = list(found)
+
+    assert response.headers["content-type"] == "text/event-stream"
+    assert passes_at_the_first <= 2
+    assert rest[-1].seconds - first.seconds > 0.2
+    assert [event.name for event in rest[-2:]] == ["finish", "done"]
+    assert [event.number for event in rest[:-2]] == list(range(2, rest[-1].number + 1))
+
+
+def test_a_lost_stream_pauses_the_run_and_a_reconnect_goes_on_at_the_next_step(site: Site, browser: httpx.Client):
+    before = site.n_passes()
+    url = start(browser, seed=7)
+    with browser.stream("GET", url) as response:
+        for event in events(response):
+            if event.number == 3:
+                break
+    time.sleep(1.2)  # six passes, if it went on
+    passes_when_lost = site.n_passes() - before
+
+    with browser.stream("GET", url) as response:
+        snapshot, *rest = list(events(response))
+
+    assert 3 <= passes_when_lost <= 5
+    assert snapshot.number in (3, 4)
+    assert snapshot.data.count('type="radio"') == snapshot.number
+    assert [event.number for event in rest[:-2]] == list(range(snapshot.number + 1, N_TOKENS + 1))
+    assert site.n_passes() - before == N_TOKENS  # nothing was computed twice
+
+
+def test_a_stream_lost_for_good_cancels_the_run_and_keeps_its_tokens(site: Site, browser: httpx.Client):
+    url = start(browser, seed=8)
+    with browser.stream("GET", url) as response:
+        next(event for event in events(response) if event.number == 2)
+
+    time.sleep(3.5)
+
+    html = browser.get(url.removesuffix("stream/")).text
+    heading = re.search(r"<h3 role=\"status\">(.*?)</h3>", html)
+    assert heading
+    assert re.fullmatch(r"Run, stopped after [234] tokens", heading[1])
+
+
+def test_stop_ends_the_run_within_two_steps(site: Site, browser: httpx.Client):
+    url = start(browser, seed=9)
+    with browser.stream("GET", url) as response:
+        found = events(response)
+        next(event for event in found if event.number == 2)
+        stopped = post(browser, url.replace("stream/", "stop/")).text
+        rest = list(found)
+
+    assert "Run, stopped after" in stopped
+    assert rest[-1].name == "done"
+    assert rest[-1].number <= 4
+    before = site.n_passes()
+    time.sleep(0.6)
+    assert site.n_passes() == before
+
+
+def test_a_run_that_is_never_watched_computes_nothing(site: Site, browser: httpx.Client):
+    before = site.n_passes()
+    start(browser, seed=10)
+
+    time.sleep(0.6)
+
+    assert site.n_passes() == before
+
+
+def test_five_presses_leave_one_run(site: Site, browser: httpx.Client):
+    urls = [start(browser, seed=seed) for seed in range(20, 25)]
+
+    names = []
+    for url in urls:
+        with browser.stream("GET", url) as response:
+            names.append([event.name for event in events(response)])
+
+    assert names[:4] == [["finish", "done"]] * 4
+    assert len(names[4]) > 4
+
+
+def test_the_same_run_again_is_not_computed_again(site: Site, browser: httpx.Client):
+    with browser.stream("GET", start(browser, seed=30)) as response:
+        list(events(response))
+    before = site.n_passes()
+
+    with browser.stream("GET", start(browser, seed=30)) as response:
+        again = list(events(response))
+
+    assert again[-1].name == "done"
+    assert site.n_passes() == before
+
+
+def test_a_model_that_breaks_ends_its_run_in_words(site: Site, browser: httpx.Client):
+    with browser.stream("GET", start(browser, seed=31, model="broken")) as response:
+        found = list(events(response))
+
+    assert "logits must be numbers, got NaN" in " ".join(event.data for event in found)
+    assert found[-1].name == "done"
+
+
+def test_another_learners_stream_is_not_found(site: Site, browser: httpx.Client):
+    url = start(browser, seed=32)
+
+    assert httpx.get(site.url + url).status_code == 404
+
+
+def test_a_stream_is_neither_cached_nor_held_back(site: Site, browser: httpx.Client):
+    with browser.stream("GET", start(browser, seed=33)) as response:
+        assert response.headers["cache-control"] == "no-cache, no-transform"
+        assert response.headers["x-accel-buffering"] == "no"
+        assert "content-encoding" not in response.headers

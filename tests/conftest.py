@@ -1,0 +1,62 @@
+"""Fixtures that all tests share: the content in the database, learners and instructors."""
+
+import json
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+
+from quizsite.accounts.models import User
+from quizsite.labs.models import Lab
+from quizsite.questions.models import Question
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.fixture(scope="session")
+def golden_sky() -> dict[str, Any]:
+    data: dict[str, Any] = json.loads((GOLDEN / "sky.json").read_text())
+    return data
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
+    with django_db_blocker.unblock():
+        call_command("load_content", stdout=StringIO())
+
+
+@pytest.fixture
+def learner(db: None) -> User:
+    return User.objects.create_user("ada", password="a long password")
+
+
+@pytest.fixture
+def signed_in(client: Client, learner: User) -> Client:
+    client.force_login(learner)
+    return client
+
+
+@pytest.fixture
+def instructor(db: None) -> User:
+    call_command("make_instructor", "grace", stdout=StringIO())
+    return User.objects.get(username="grace")
+
+
+@pytest.fixture
+def loop_lab(db: None) -> Lab:
+    return Lab.objects.get(slug="sky-loop")
+
+
+@pytest.fixture
+def chatbot(db: None) -> Question:
+    return Question.objects.get(slug="chatbot-repeats-one-sentence")
+
+
+@pytest.fixture
+def chatbot_elsewhere(transactional_db: None) -> Question:
+    """The question in a database that parallel connections see; its rows go with the test."""
+    call_command("load_content", stdout=StringIO())
+    return Question.objects.get(slug="chatbot-repeats-one-sentence")

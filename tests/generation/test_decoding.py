@@ -1,0 +1,170 @@
+"""The loop and its record."""
+
+import json
+from dataclasses import asdict
+
+import pytest
+
+from generation import (
+    LogitsError,
+    PromptError,
+    SamplingParams,
+    generate,
+    generation_from_dict,
+    load_model,
+    stream,
+)
+from tests.generation.models import ScriptedModel
+
+SKY = load_model("sky")
+
+
+def test_four_greedy_tokens_take_four_passes_over_growing_input():
+    generation = generate(SKY, "the sky is", SamplingParams(max_new_tokens=4))
+
+    assert [step.token for step in generation.steps] == ["is", "is", "sky", "is"]
+    assert [round(step.probability, 4) for step in generation.steps] == [0.5795, 0.4978, 0.3881, 0.3780]
+    assert [step.input_length for step in generation.steps] == [3, 4, 5, 6]
+    assert generation.forward_passes == 4
+    assert generation.text == " is is sky is"
+    assert generation.finish_reason == "length"
+
+
+@pytest.mark.parametrize(("use_kv_cache", "positions"), [(True, [3, 1, 1, 1]), (False, [3, 4, 5, 6])])
+def test_the_cache_changes_the_positions_computed_not_the_tokens(use_kv_cache: bool, positions: list[int]):
+    generation = generate(SKY, "the sky is", SamplingParams(max_new_tokens=4, use_kv_cache=use_kv_cache))
+
+    assert [step.computed_positions for step in generation.steps] == positions
+    assert generation.token_ids == (2, 2, 1, 2)
+    assert generation.multiply_adds == sum(SKY.multiply_adds(n, 3 + i) for i, n in enumerate(positions))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_same_seed_gives_the_same_text_with_the_cache_on_and_off(seed: int):
+    texts = {
+        generate(SKY, "the sky is", SamplingParams(temperature=1, seed=seed, use_kv_cache=cached)).text
+        for cached in (True, False)
+    }
+
+    assert len(texts) == 1
+
+
+def test_a_greedy_run_of_forty_loops_and_one_that_ends_by_itself_does_not():
+    looping = generate(SKY, "the sky is", SamplingParams(max_new_tokens=40))
+    ended = generate(ScriptedEnd(), "a", SamplingParams(max_new_tokens=40))
+
+    assert looping.loop
+    assert (looping.loop.period, looping.loop.start, looping.loop.repeats) == (1, 5, 35)
+    assert ended.finish_reason == "eos"
+    assert ended.token_ids == (1,) * 20 + (4,)
+    assert ended.loop is None
+
+
+class ScriptedEnd(ScriptedModel):
+    """Writes b twenty times, then its end token."""
+
+    eos_token_id = 4
+
+    def __init__(self) -> None:
+        super().__init__([[0, 9, 0, 0, 0]] * 20 + [[0, 0, 0, 0, 9]])
+
+
+def test_an_end_token_exactly_at_the_limit_ends_the_run():
+    generation = generate(ScriptedEnd(), "a", SamplingParams(max_new_tokens=21))
+
+    assert generation.finish_reason == "eos"
+
+
+def test_steps_are_given_out_before_the_next_is_computed_and_closing_stops_the_run():
+    model = ScriptedModel([[0, 1, 0, 0, 0]])
+    steps = stream(model, "a", SamplingParams(max_new_tokens=50))
+
+    next(steps)
+    next(steps)
+    steps.close()
+
+    assert model.n_passes == 2
+
+
+def test_a_forced_token_does_not_shift_later_draws():
+    params = SamplingParams(temperature=1, seed=3, max_new_tokens=8)
+    free = generate(SKY, "the sky is", params)
+    forced = generate(SKY, "the sky is", params, forced={2: 3})
+
+    assert forced.steps[1].token == "blue"
+    assert forced.steps[1].forced
+    assert [step.u for step in forced.steps] == [step.u for step in free.steps]
+    assert forced.steps[0] == free.steps[0]
+
+
+def test_each_setting_that_is_on_has_its_stage_in_order():
+    params = SamplingParams(temperature=0.5, top_k=3, top_p=0.9, repetition_penalty=1.2, max_new_tokens=1)
+
+    (step,) = generate(SKY, "the sky is", params).steps
+
+    assert [stage.name for stage in step.stages] == ["raw", "repetition_penalty", "temperature", "top_k", "top_p"]
+    assert [len(stage.top) for stage in step.stages[:3]] == [6, 6, 6]
+    for stage in step.stages:
+        assert stage.kept >= len(stage.top) or stage.kept == len(stage.top)
+        assert sum(row.probability for row in stage.top) == pytest.approx(1)
+
+
+def test_probability_is_raw_and_final_probability_is_under_the_settings():
+    raw = generate(SKY, "the sky is", SamplingParams(max_new_tokens=1)).steps[0]
+    cut = generate(SKY, "the sky is", SamplingParams(max_new_tokens=1, temperature=1, top_k=1)).steps[0]
+
+    assert raw.probability == cut.probability
+    assert cut.final_probability == 1
+    assert cut.rank == 1
+    assert cut.surprisal == pytest.approx(0.787, abs=1e-3)  # −log2 0.5795
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ([0, float("nan"), 0, 0, 0], "step 2: logits must be numbers, got NaN"),
+        ([0, float("inf"), 0, 0, 0], "step 2: logits must be below infinity, got inf"),
+        ([float("-inf")] * 5, "step 2: at least one logit must be finite, got none"),
+    ],
+)
+def test_logits_from_which_nothing_can_be_chosen_name_the_step(row: list[float], message: str):
+    model = ScriptedModel([[0, 1, 0, 0, 0], row])
+
+    with pytest.raises(LogitsError, match=message):
+        generate(model, "a", SamplingParams())
+
+
+@pytest.mark.parametrize(
+    ("prompt", "max_new_tokens", "message"),
+    [
+        ("", 4, "the prompt is empty"),
+        ("  \n", 4, "the prompt is empty"),
+        ("the " * 250, 10, "a prompt of 250 tokens and 10 new ones do not fit into the context of 256"),
+        ([0, 6], 4, "token ids must be between 0 and 5, got 6"),
+    ],
+)
+def test_a_prompt_that_cannot_run_is_refused_before_anything_is_run(
+    prompt: str | list[int], max_new_tokens: int, message: str
+):
+    with pytest.raises(PromptError, match=message):
+        next(stream(SKY, prompt, SamplingParams(max_new_tokens=max_new_tokens)))
+
+
+def test_an_empty_prompt_runs_from_the_start_token_where_there_is_one():
+    model = ScriptedModel([[0, 1, 0, 0, 0]])
+    model.start_token_id = 0  # type: ignore[attr-defined]
+
+    assert generate(model, "", SamplingParams(max_new_tokens=1)).prompt_ids == (0,)
+
+
+def test_a_record_survives_the_way_through_json():
+    generation = generate(SKY, "the sky is", SamplingParams(temperature=1, top_k=3, max_new_tokens=20))
+
+    assert generation_from_dict(json.loads(json.dumps(asdict(generation)))) == generation
+
+
+def test_prompt_and_text_join_to_what_the_ids_decode_to():
+    generation = generate(SKY, "the sky is", SamplingParams(temperature=1.2, seed=4))
+
+    assert "the sky is" + generation.text == SKY.decode([*generation.prompt_ids, *generation.token_ids])
+    assert "".join(step.piece for step in generation.steps) == generation.text

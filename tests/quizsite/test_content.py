@@ -1,0 +1,192 @@
+"""The content files: what is there is valid; what is not is refused with its file and line, and nothing changes."""
+
+from io import StringIO
+from pathlib import Path
+from shutil import copytree
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from quizsite.content.files import CONTENT_DIR, read_content
+from quizsite.labs.models import Lab
+from quizsite.labs.validation import params_of
+from quizsite.questions.models import Question, QuestionVersion
+
+CONTENT = read_content()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    copytree(CONTENT_DIR / "bank", tmp_path / "bank")
+    copytree(CONTENT_DIR / "labs", tmp_path / "labs")
+    return tmp_path
+
+
+def edit(file: Path, old: str, new: str) -> None:
+    text = file.read_text(encoding="utf-8")
+    assert old in text
+    file.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def load(folder: Path = CONTENT_DIR) -> str:
+    out = StringIO()
+    call_command("load_content", folder=folder, stdout=out)
+    return out.getvalue()
+
+
+def test_every_file_is_valid():
+    assert CONTENT.mistakes == []
+    assert len(CONTENT.questions) >= 10
+
+
+@pytest.mark.parametrize("slug", CONTENT.labs)
+def test_a_labs_start_fails_and_each_goals_solution_passes(slug: str):
+    lab = CONTENT.labs[slug]
+
+    assert not all(verdict.is_met for verdict in lab.judge(lab.start_params))
+    for number, goal in enumerate(lab.goals):
+        assert lab.judge(params_of(lab.start, goal.solution))[number].is_met
+
+
+@pytest.mark.parametrize("slug", CONTENT.questions)
+def test_a_question_gives_reasons_follow_ups_and_names_facts(slug: str):
+    question = CONTENT.questions[slug]
+
+    assert 1 <= len(question.facts) <= 3
+    assert len(question.follow_ups) >= 2
+    assert 80 <= len(question.answer.split()) <= 170  # sixty seconds of speech
+    assert all(len(option.why.split()) >= 8 for option in question.options)
+
+
+def test_the_five_levels_have_their_required_questions():
+    required = {
+        "longer-answer-longer-wait": ("beginner", "M5"),
+        "why-a-model-repeats-itself": ("intermediate", "S2"),
+        "no-plan-before-the-answer": ("advanced", "M4"),
+        "chatbot-repeats-one-sentence": ("scenario", "S5"),
+        "one-pass-per-token-and-the-cache": ("ai-engineering", "C7"),
+    }
+
+    for slug, (level, fact) in required.items():
+        assert CONTENT.questions[slug].level == level
+        assert fact in CONTENT.questions[slug].facts
+
+
+def test_the_length_of_an_option_does_not_give_the_key_away():
+    choices = [question.options for question in CONTENT.questions.values() if question.options]
+    longest = sum(max(options, key=lambda option: len(option.text)).right for options in choices)
+    shortest = sum(min(options, key=lambda option: len(option.text)).right for options in choices)
+
+    assert longest <= len(choices) / 3
+    assert shortest <= len(choices) / 3
+
+
+@pytest.mark.django_db
+def test_loading_twice_changes_nothing():
+    before = list(QuestionVersion.objects.values_list("pk", "number"))
+
+    assert load().splitlines() == [f"{len(CONTENT.questions)} questions and {len(CONTENT.labs)} labs: nothing changed"]
+    assert list(QuestionVersion.objects.values_list("pk", "number")) == before
+
+
+@pytest.mark.django_db
+def test_an_edit_makes_a_new_version_and_says_so(folder: Path):
+    edit(folder / "bank/selection/chatbot-repeats-one-sentence.yaml", "A travel chatbot", "A shop’s chatbot")
+
+    assert "question chatbot-repeats-one-sentence: version 2" in load(folder)
+    question = Question.objects.get(slug="chatbot-repeats-one-sentence")
+    assert question.current
+    assert question.current.text.startswith("A shop’s chatbot")
+    assert question.versions.get(number=1).text.startswith("A travel chatbot")
+
+
+@pytest.mark.django_db
+def test_a_new_level_moves_the_question_without_a_new_version(folder: Path):
+    edit(folder / "bank/selection/chatbot-repeats-one-sentence.yaml", "level: scenario", "level: advanced")
+
+    assert "question chatbot-repeats-one-sentence: topic, level, status changed" in load(folder)
+    assert Question.objects.get(slug="chatbot-repeats-one-sentence").versions.count() == 1
+
+
+BROKEN = [
+    ("bank/selection/chatbot-repeats-one-sentence.yaml", "facts: [S5, S2]", "facts: [S5, Z9]", 5, "facts.1: "),
+    (
+        "bank/selection/chatbot-repeats-one-sentence.yaml",
+        "    right: true\n",
+        "",
+        11,
+        "exactly one option must be right",
+    ),
+    ("bank/selection/chatbot-repeats-one-sentence.yaml", "level: scenario", "level: hard", 2, "level: "),
+    ("bank/selection/chatbot-repeats-one-sentence.yaml", "kind: single_choice", "kind: essay", 3, "kind: "),
+    (
+        "bank/selection/chatbot-repeats-one-sentence.yaml",
+        "lab: sky-loop",
+        "lab: no-lab",
+        6,
+        "lab 'no-lab' has no valid",
+    ),
+    ("bank/selection/chatbot-repeats-one-sentence.yaml", "warning: >", "alarm: >", 1, "warning: Field required"),
+    (
+        "bank/selection/chatbot-repeats-one-sentence.yaml",
+        "title: A",
+        "title: A\ntitle: A",
+        2,
+        "key 'title' is given twice",
+    ),
+    ("bank/selection/chatbot-repeats-one-sentence.yaml", "title: A", "title: [A", 2, "expected ',' or ']'"),
+    ("labs/sky-loop.yaml", "temperature: 0.7", "temperature: -1", 5, "temperature must be between 0 and 100, got -1"),
+    ("labs/sky-loop.yaml", "      temperature: 0.0", "      temperature: 1.0", 14, "a solution must meet its goal"),
+    ("labs/sky-loop.yaml", "prompt: the sky is", "prompt: the moon is", 4, "unknown word 'moon'"),
+    ("labs/sky-loop.yaml", "model: sky", "model: gpt", 3, "model must be one of sky, got 'gpt'"),
+    ("labs/sky-loop.yaml", "  - kind: cure_loop", "  - kind: heal_loop", 16, "goals.1: "),
+    (
+        "labs/sky-penalty.yaml",
+        "  temperature: 0.0",
+        "  repetition_penalty: 1.5",
+        5,
+        "the start must not meet all goals",
+    ),
+]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("name", "old", "new", "line", "message"), BROKEN)
+def test_a_broken_file_is_refused_with_its_line_and_nothing_changes(
+    folder: Path, name: str, old: str, new: str, line: int, message: str
+):
+    edit(folder / "bank/cost/long-prompt-short-prompt.yaml", "A retrieval change", "A search change")
+    edit(folder / name, old, new)
+
+    with pytest.raises(CommandError) as caught:
+        load(folder)
+
+    found = str(caught.value)
+    assert f"{folder / name}:{line}: " in found
+    assert message in found
+    assert QuestionVersion.objects.filter(number=2).count() == 0
+
+
+def test_a_follow_up_to_nowhere_is_a_mistake(folder: Path):
+    edit(
+        folder / "bank/selection/chatbot-repeats-one-sentence.yaml",
+        "question: penalty-alone-does-not-cure",
+        "question: nowhere",
+    )
+
+    (mistake,) = read_content(folder).mistakes
+    assert mistake.message == "follow_ups.0.question: no question 'nowhere'"
+
+
+def test_check_content_names_the_facts_without_a_database(capsys: pytest.CaptureFixture[str]):
+    call_command("check_content")
+
+    assert "10 questions and 3 labs are valid" in capsys.readouterr().out
+
+
+@pytest.mark.django_db
+def test_loading_keeps_a_changed_lab_in_step(folder: Path):
+    edit(folder / "labs/sky-loop.yaml", "Bring the loop on, then cure it", "Make it loop, then cure it")
+
+    assert "lab sky-loop: changed" in load(folder)
+    assert Lab.objects.get(slug="sky-loop").title == "Make it loop, then cure it"
