@@ -18,6 +18,11 @@ class HtmxRequest(HttpRequest):
     user: User | AnonymousUser
 
 
+def number_in(text: str | None) -> int:
+    """Return the whole number that an address or a form holds; 0, which nothing has, for anything else."""
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 19 else 0
+
+
 def render_part(request: HtmxRequest, page: str, part: str, context: dict[str, Any], status: int = 200) -> HttpResponse:
     """Render the whole page, or for htmx the part of it that changes."""
     response = render(request, part if request.htmx else page, context, status=status)

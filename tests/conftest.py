@@ -12,8 +12,20 @@ from django.test import Client
 from quizsite.accounts.models import User
 from quizsite.labs.models import Lab
 from quizsite.questions.models import Question
+from tests.chromium import find_chromium
 
 GOLDEN = Path(__file__).parent / "golden"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what this machine cannot run, and say so in one line."""
+    if find_chromium():
+        return
+    left_out = [item for item in items if item.get_closest_marker("browser")]
+    if left_out:
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=left_out)
+        print(f"\nNOT RUN: {len(left_out)} browser tests, there is no Chromium here")
 
 
 @pytest.fixture(scope="session")

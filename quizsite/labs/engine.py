@@ -148,6 +148,12 @@ def stop(run: Run, finish_reason: str = "cancelled") -> None:
     engine.end(run)
 
 
+def steps_of(run: Run) -> list[Step]:
+    """Return the steps that a run has shown, also while they are still coming."""
+    show = engine.shown(run)
+    return show.live.steps[: show.n_steps] if show else run.steps
+
+
 def settle(run: Run) -> None:
     """Cancel a run whose stream was lost for good: nobody shows it, here or since the server started."""
     is_shown = engine.shown(run) or run.is_by_hand or not run.is_open

@@ -157,7 +157,7 @@ def lab_panel(
         form=form or RunForm(lab=lab, run=run),
         action=action,
         back=back,
-        trace=trace(run, run.steps, chosen, streaming=run.is_open and not run.is_by_hand) if run else None,
+        trace=trace(run, engine.steps_of(run), chosen, streaming=run.is_open and not run.is_by_hand) if run else None,
         goals=goal_views(lab, run, learner) if lab else [],
         notice=notice,
     )
@@ -176,7 +176,8 @@ def finished_html(run: Run, learner: User | AnonymousUser, whole: bool) -> str:
 
 
 def trace(run: Run, steps: Sequence[Step], chosen: int = 0, streaming: bool = False) -> Trace:
-    """Lay a run out, as far as `steps` go; the step `chosen`, or else the last, is opened."""
+    """Lay a run out, as far as `steps` go; the step `chosen` is opened, or the last if there is no such step."""
+    chosen = chosen if chosen <= len(steps) else 0
     recording = run.recording
     model = load_model(recording.model)
     loop = None if run.finish_reason == "eos" else find_loop([step.token_id for step in steps])

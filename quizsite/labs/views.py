@@ -10,11 +10,11 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from quizsite.accounts.guests import learner_key, learner_of
-from quizsite.htmx import HtmxRequest, render_part
+from quizsite.htmx import HtmxRequest, number_in, render_part
 from quizsite.labs import engine
 from quizsite.labs.forms import RunForm
 from quizsite.labs.models import Lab, Run, TooManyRuns
-from quizsite.labs.panels import Panel, finished_html, lab_panel
+from quizsite.labs.panels import Panel, lab_panel
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -34,8 +34,7 @@ def run_page(request: HtmxRequest, run_id: UUID) -> HttpResponse:
     """Show a run again, to its owner or to anybody once it is shared; `step` opens one of its steps."""
     run = get_object_or_404(Run.objects.with_recording().visible_to(request.user), pk=run_id)
     engine.settle(run)
-    number = request.GET.get("step", "")
-    chosen = int(number) if number.isascii() and number.isdigit() and 0 < int(number[:9]) <= len(run.steps) else 0
+    chosen = number_in(request.GET.get("step"))
     learner_key(request)  # the page can start a run
     is_owner = run.learner == request.user
     learner = request.user if is_owner else AnonymousUser()  # another's goals are not this run's
@@ -49,10 +48,7 @@ def stop_run(request: HtmxRequest, run_id: UUID) -> HttpResponse:
     """Stop a run; it keeps the tokens that it has."""
     run = get_object_or_404(Run.objects.with_recording().by(request.user), pk=run_id)
     engine.stop(run)
-    if request.htmx:
-        html = finished_html(run, request.user, whole=True)
-        return HttpResponse(html + '<div id="lab-stream" hx-swap-oob="delete"></div>')
-    return redirect(run)
+    return HttpResponse(status=204) if request.htmx else redirect(run)  # the run's stream shows its end
 
 
 @require_POST

@@ -10,7 +10,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from quizsite.accounts.guests import learner_key, learner_of
-from quizsite.htmx import HtmxRequest, render_part
+from quizsite.htmx import HtmxRequest, number_in, render_part
 from quizsite.labs.models import Lab, Run
 from quizsite.labs.panels import lab_panel, looping_replay
 from quizsite.questions.kinds import kind_named
@@ -64,7 +64,7 @@ def question(request: HtmxRequest, slug: str) -> HttpResponse:
 
 
 def _answered(request: HtmxRequest, asked: Question) -> HttpResponse:
-    version = asked.versions.filter(pk=_number(request.POST.get("version"))).first() or asked.current
+    version = asked.versions.filter(pk=number_in(request.POST.get("version"))).first() or asked.current
     assert version
     learner = request.user if request.user.is_authenticated else None
     try:
@@ -139,8 +139,3 @@ def _levels(request: HtmxRequest) -> list[dict[str, Any]]:
         for slug, name in LEVELS
         if slug in by_level
     ]
-
-
-def _number(text: str | None) -> int:
-    """Return a row's number out of a form; 0, which no row has, for anything else."""
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 19 else 0

@@ -17,7 +17,7 @@ from generation.sampling import (
     uniform,
 )
 
-logits_arrays = arrays(np.float64, st.integers(1, 40), elements=st.floats(-50, 50))
+logits_arrays = arrays(np.float64, st.integers(1, 40), elements=st.integers(-400, 400).map(lambda n: n / 8))
 
 
 def kept(logits: np.ndarray) -> list[int]:

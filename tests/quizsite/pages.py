@@ -2,6 +2,9 @@
 
 import re
 from html import unescape
+from typing import Any
+
+HTMX: dict[str, Any] = {"headers": {"HX-Request": "true"}}  # what htmx says of itself
 
 
 def field(html: str, name: str) -> str:

@@ -15,11 +15,9 @@ from quizsite.labs.models import Lab, LabResult
 from quizsite.questions.kinds.single_choice import shuffled
 from quizsite.questions.models import ImmutableError, Option, Question, QuestionVersion
 from quizsite.quizzes.models import Answer
-from tests.quizsite.pages import field, options
+from tests.quizsite.pages import HTMX, field, options
 
 pytestmark = pytest.mark.django_db
-
-HTMX = {"HTTP_HX_REQUEST": "true"}
 
 
 def answer(client: Client, question: Question, option: Option, **extra: Any) -> Any:
@@ -134,7 +132,7 @@ def test_twenty_parallel_posts_of_one_form_are_one_answer_of_one_guest(chatbot_e
 
     def press() -> None:
         tab = Client()
-        tab.cookies = client.cookies.copy()
+        tab.cookies.load(client.cookies.output(header="", sep=";"))
         statuses.append(tab.post(url, data, **HTMX).status_code)
         connection.close()
 

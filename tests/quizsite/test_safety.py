@@ -3,10 +3,10 @@
 import re
 
 import pytest
-from django.contrib.auth.models import AbstractBaseUser
 from django.test import Client
 from django.urls import reverse
 
+from quizsite.accounts.models import User
 from quizsite.labs.models import Lab
 from quizsite.questions.models import Question
 
@@ -29,7 +29,7 @@ def pages() -> list[str]:
     ]
 
 
-def test_every_page_has_a_strict_policy_and_no_inline_style_or_script(client: Client, instructor: AbstractBaseUser):
+def test_every_page_has_a_strict_policy_and_no_inline_style_or_script(client: Client, instructor: User):
     client.force_login(instructor)
 
     for url in pages():

@@ -1,0 +1,252 @@
+"""The learner's way in a real Chromium: with the mouse, by keyboard, on a phone, without JavaScript."""
+
+import re
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import violations, watch
+
+pytestmark = pytest.mark.browser
+
+CHATBOT = "/questions/chatbot-repeats-one-sentence/"
+KEY = "The decoding settings"
+Scheme = Literal["light", "dark"]
+
+
+def run(page: Page, **settings: str) -> None:
+    """Set the sliders' numbers, press Run and wait for the end."""
+    for name, value in settings.items():
+        page.fill(f"#{name}", value)
+    page.select_option("[name=pace]", "0")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.locator("#lab-heading")).to_contain_text("ended by")
+
+
+def test_from_the_front_page_to_a_cured_loop(page: Page):
+    page.goto("/")
+    page.get_by_role("link", name="Answer the first question").click()
+    page.goto(CHATBOT)
+    page.get_by_text(KEY).click()
+    page.get_by_role("button", name="Answer").click()
+    expect(page.locator(".verdict")).to_contain_text("Right")
+    expect(page.locator(".choice.right")).to_contain_text("Right, your choice")
+
+    run(page, temperature="0")
+    expect(page.locator("#lab-chips")).to_contain_text("Reproduced")
+    expect(page.locator("#lab-counters")).to_contain_text("loop period")
+    assert page.locator("#run-tokens .token").count() == 48
+    assert page.locator("#run-tokens .token.a, #run-tokens .token.b").count() == 43
+
+    run(page, temperature="0.3")
+    expect(page.locator("#lab-goals")).to_contain_text("No loop at the end")
+    expect(page.locator("#lab-goals")).to_contain_text("over by 0.30")
+    expect(page.locator("#lab-chips")).to_contain_text("Cure: not yet")
+
+    run(page, temperature="1")
+    expect(page.locator("#lab-chips")).to_contain_text("Cured")
+    expect(page.locator("#lab-goals")).to_contain_text("It holds for 5 of 5 seeds.")
+
+    page.reload()
+    expect(page.locator(".verdict")).to_contain_text("Right")
+    expect(page.locator("#lab-chips")).to_contain_text("Cured")
+    page.goto("/questions/")
+    expect(page.locator(".card", has_text="A chatbot keeps coming back")).to_contain_text("Right")
+
+
+def test_tokens_arrive_one_by_one_and_the_loop_is_marked_while_it_comes(page: Page):
+    page.goto("/lab/sky-loop/")
+    page.fill("#temperature", "0")
+    page.select_option("[name=pace]", "12")
+    page.get_by_role("button", name="Run", exact=True).click()
+
+    expect(page.locator("#run-tokens .token")).to_have_count(3)
+    expect(page.locator("#run-slot")).to_be_visible()
+    expect(page.locator("#run-tokens .token.b").first).to_be_visible()
+    expect(page.locator("#lab-heading")).to_have_text("Run, going on")
+    expect(page.locator("#lab-heading")).to_have_text("Run, ended by the limit of 48 tokens", timeout=10_000)
+    expect(page.locator("#run-slot")).to_have_count(0)
+
+
+def test_stop_keeps_the_tokens_and_what_is_being_typed(page: Page):
+    page.goto("/lab/sky-loop/")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.locator("#run-tokens .token")).to_have_count(2)
+    page.fill("#temperature", "0.123")
+
+    page.get_by_role("button", name="Stop").click()
+
+    expect(page.locator("#lab-heading")).to_contain_text("Run, stopped after")
+    expect(page.locator("#temperature")).to_have_value("0.123")
+    shown = page.locator("#run-tokens .token").count()
+    page.wait_for_timeout(500)
+    assert page.locator("#run-tokens .token").count() == shown
+
+
+def test_a_picked_token_opens_its_step_and_stays_open_while_others_arrive(page: Page):
+    page.goto("/lab/sky-loop/")
+    page.select_option("[name=pace]", "12")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.locator("#run-tokens .token").nth(4)).to_be_visible()
+
+    page.locator("#run-tokens .token").nth(1).click()
+
+    expect(page.locator("#step-title")).to_contain_text("Step 2 of")
+    expect(page.locator("#run-tokens .token").nth(9)).to_be_visible()
+    expect(page.locator("#step-title")).to_contain_text("Step 2 of")
+
+
+def test_steps_by_hand(page: Page):
+    page.goto("/lab/")
+    for number in range(1, 4):
+        page.get_by_role("button", name="Step", exact=True).click()
+        expect(page.locator("#run-tokens .token")).to_have_count(number)
+
+    expect(page.locator("#lab-heading")).to_have_text("Run by hand, 3 tokens so far")
+
+
+def test_five_quick_presses_leave_one_run_and_one_output(page: Page):
+    page.goto("/lab/sky-loop/")
+    page.select_option("[name=pace]", "0")
+    page.fill("#temperature", "0")
+    for _ in range(5):
+        page.get_by_role("button", name="Run", exact=True).click(no_wait_after=True)
+
+    expect(page.locator("#lab-heading")).to_contain_text("ended by the limit")
+    page.wait_for_timeout(500)
+    assert page.locator("#lab").count() == 1
+    assert page.locator("#run-tokens .token").count() == 48
+
+
+def test_a_bad_setting_is_told_at_its_field(page: Page):
+    page.goto("/lab/sky-loop/")
+    page.fill("#temperature", "-3")
+    page.get_by_role("button", name="Run", exact=True).click()
+
+    expect(page.locator("#temperature-problem")).to_have_text(
+        re.compile(r"\s*temperature must be between 0 and 100, got -3.0\s*")
+    )
+    expect(page.locator("#temperature")).to_have_value("-3")
+
+
+def test_the_slider_moves_its_number(page: Page):
+    page.goto("/lab/sky-loop/")
+    page.get_by_label("Temperature, slider").press("ArrowRight")
+
+    expect(page.locator("#temperature")).to_have_value("0.75")
+
+
+def test_the_whole_way_by_keyboard_alone(page: Page):
+    page.goto(CHATBOT)
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.name") == "option":
+            break
+    while KEY not in str(page.evaluate("document.activeElement.closest('label').innerText")):
+        page.keyboard.press("ArrowDown")
+    page.keyboard.press("Space")
+    page.keyboard.press("Enter")
+    expect(page.locator(".verdict")).to_contain_text("Right")
+
+    page.locator("#temperature").focus()
+    page.keyboard.press("Control+A")
+    page.keyboard.type("0")
+    page.keyboard.press("Enter")
+    expect(page.locator("#run-tokens .token").first).to_be_visible()
+    expect(page.locator("#temperature")).to_be_focused()
+
+
+def test_everything_works_without_javascript(chromium: Browser, address: str):
+    context = chromium.new_context(base_url=address, java_script_enabled=False)
+    page = context.new_page()
+    page.goto(CHATBOT)
+    page.get_by_text(KEY).click()
+    page.get_by_role("button", name="Answer").click()
+    expect(page.locator(".verdict")).to_contain_text("Right")
+
+    page.fill("#temperature", "0")
+    page.get_by_role("button", name="Run", exact=True).click()
+    assert page.url.endswith(f"{CHATBOT}#lab")
+    expect(page.locator("#lab-chips")).to_contain_text("Reproduced")
+
+    page.locator("#run-tokens input").nth(5).check(force=True)
+    page.get_by_role("button", name="Show the chosen step").click()
+    expect(page.locator("#step-title")).to_have_text("Step 6 of 48")
+
+    page.goto("/lab/sky-penalty/")
+    page.get_by_role("button", name="Step", exact=True).click()
+    page.get_by_role("button", name="Step", exact=True).click()
+    expect(page.locator("#run-tokens .token")).to_have_count(2)
+    context.close()
+
+
+def test_a_run_can_be_shared_and_run_again_by_another(page: Page, chromium: Browser, address: str):
+    page.goto("/lab/sky-loop/")
+    run(page, temperature="0")
+    page.get_by_role("link", name="This run has a page of its own").click()
+    page.get_by_role("button", name="Share by link").click()
+
+    other = chromium.new_context(base_url=address).new_page()
+    other.goto(page.url)
+    expect(other.locator("#temperature")).to_have_value("0")
+    run(other)
+    expect(other.locator("#lab-chips")).to_contain_text("Reproduced")
+    other.context.close()
+
+
+def test_a_phone_has_a_bar_that_leads_to_the_lab_and_counts_goals(chromium: Browser, address: str):
+    context = chromium.new_context(base_url=address, viewport={"width": 360, "height": 780}, has_touch=True)
+    page = context.new_page()
+    problems = watch(page)
+    page.goto(CHATBOT)
+    expect(page.locator("#lab-jump")).to_have_text("Lab, 0 of 2 goals")
+
+    run(page, temperature="0")
+
+    expect(page.locator("#lab-jump")).to_have_text("Lab, 1 of 2 goals")
+    page.locator("#lab-jump").click()
+    expect(page.locator("#lab-title")).to_be_in_viewport()
+    assert problems == []
+    context.close()
+
+
+PATHS = ["/", "/questions/", "/questions/?level=scenario", CHATBOT, "/questions/penalty-alone-does-not-cure/"]
+PATHS += ["/lab/", "/lab/sky-loop/", "/nothing/"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 768, 320])
+def test_no_page_has_an_axe_violation_or_scrolls_sideways(chromium: Browser, address: str, width: int, scheme: Scheme):
+    context = chromium.new_context(
+        base_url=address, viewport={"width": width, "height": 800}, color_scheme=scheme, reduced_motion="reduce"
+    )
+    page = context.new_page()
+    problems = watch(page)
+
+    for path in PATHS:
+        page.goto(path)
+        assert violations(page) == [], path
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+
+    page.goto(CHATBOT)
+    page.locator("label.choice", has_not_text=KEY).first.click()
+    page.get_by_role("button", name="Answer").click()
+    expect(page.locator(".verdict")).to_contain_text("Wrong")
+    for temperature in ("0", "0.3", "0.7", "1"):
+        run(page, temperature=temperature)
+        assert violations(page) == [], temperature
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, temperature
+    page.goto(str(page.get_by_role("link", name="This run has a page of its own").get_attribute("href")))
+    assert violations(page) == []
+    assert problems == []
+    context.close()
+
+
+def test_the_front_page_replays_a_run_and_stops(page: Page):
+    page.goto("/")
+
+    expect(page.locator("[data-count]")).to_have_text("step 3")
+    expect(page.locator("[data-token='10']")).to_be_hidden()
+    expect(page.locator("[data-count]")).to_have_text("step 18")
+    expect(page.locator("#toy-title")).to_contain_text("Six words, stuck since token 6")
