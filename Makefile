@@ -33,7 +33,7 @@ serve:
 	@$(BIN)/python manage.py collectstatic --no-input --verbosity 0
 	@echo "Next Token is at http://127.0.0.1:$(PORT)"
 	@echo "To write questions: make instructor NAME=ada, then http://127.0.0.1:$(PORT)/admin/"
-	@$(BIN)/uvicorn quizsite.asgi:application --host 127.0.0.1 --port $(PORT) --log-level warning --timeout-graceful-shutdown 2
+	@exec $(BIN)/uvicorn quizsite.asgi:application --host 127.0.0.1 --port $(PORT) --lifespan off --log-level warning --timeout-graceful-shutdown 2
 
 content: install  ## load the bank and the labs from their files
 	$(BIN)/python manage.py migrate --verbosity 0
@@ -53,8 +53,8 @@ check: install  ## lint, types, import contracts, templates, migrations, content
 	$(BIN)/python manage.py check_content
 	NEXT_TOKEN_HTTPS=1 $(BIN)/python manage.py check --deploy --fail-level WARNING
 
-test: check  ## everything: make check, then all tests
-	$(BIN)/pytest
+test: check  ## everything: make check, then all tests with the engine's branch coverage
+	$(BIN)/pytest -n 2 --cov=generation --cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=98
 
 bench: install  ## measure the engine; ratios side by side in one run
 	$(BIN)/python -m tests.bench

@@ -1,6 +1,7 @@
 """Fixtures that all tests share: the content in the database, learners and instructors."""
 
 import json
+import os
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if find_chromium():
         return
     left_out = [item for item in items if item.get_closest_marker("browser")]
+    if left_out and os.environ.get("NEXT_TOKEN_ALL_TESTS") == "1":
+        raise pytest.UsageError(f"every test must run, but {len(left_out)} need a Chromium and there is none")
     if left_out:
         items[:] = [item for item in items if item not in left_out]
         config.hook.pytest_deselected(items=left_out)

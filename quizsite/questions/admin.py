@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
-from django.db.models import F, QuerySet
+from django.db.models import F, QuerySet, TextField
 from django.http import HttpRequest, HttpResponse
 
 from quizsite.questions.models import Option, Question, QuestionVersion, Topic
@@ -115,6 +115,7 @@ class OptionInline(admin.TabularInline[Option, QuestionVersion]):
     model = Option
     formset = OptionFormSet
     fields = ["position", "text", "is_key", "why", "pinned"]
+    formfield_overrides = {TextField: {"widget": forms.Textarea(attrs={"rows": 4, "cols": 36})}}
     extra = 4
     max_num = 6
 
@@ -133,6 +134,7 @@ class QuestionAdmin(admin.ModelAdmin[QuestionVersion]):
 
     form = VersionForm
     inlines = [OptionInline]
+    formfield_overrides = {TextField: {"widget": forms.Textarea(attrs={"rows": 5, "cols": 90})}}
     list_display = ["title", "slug", "topic", "level", "status", "kind", "number"]
     list_filter = ["question__status", "question__level", "question__topic", "kind"]
     search_fields = ["title", "text", "question__slug"]
