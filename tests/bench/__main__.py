@@ -75,7 +75,7 @@ def bench_pages() -> None:
         paths = ["/", "/questions/", "/questions/chatbot-repeats-one-sentence/", "/lab/sky-loop/"]
         for path in paths:
             client.get(path)
-        small = alternate(*[lambda path=path: client.get(path) for path in paths])  # type: ignore[misc]
+        small = alternate(*[lambda path=path: client.get(path) for path in paths])
 
         topic = Question.objects.all()[0].topic
         copies = [Question(slug=f"copy-{n}", topic=topic, level="advanced", status="published") for n in range(10_000)]
@@ -88,7 +88,7 @@ def bench_pages() -> None:
         for copy, version in zip(copies, versions, strict=True):
             copy.current = version
         Question.objects.bulk_update(copies, ["current"], batch_size=400)
-        large = alternate(*[lambda path=path: client.get(path) for path in paths])  # type: ignore[misc]
+        large = alternate(*[lambda path=path: client.get(path) for path in paths])
         print("pages, server time in ms and queries, with 10 and with 10,010 questions:")
         for path, few, many in zip(paths, small, large, strict=True):
             with CaptureQueriesContext(connection) as queries:
