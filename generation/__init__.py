@@ -10,7 +10,7 @@ from generation.kv_cache import KVCache
 from generation.models import list_models, load_model
 from generation.params import SamplingParams, parse_setting
 from generation.records import generation_from_dict, step_from_dict
-from generation.repetition import Loop, find_loop, seq_rep_n
+from generation.repetition import Loop, LoopFinder, distinct_n, find_loop, longest_run, seq_rep_n
 from generation.sampling import Candidate, Stage, distribution
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "KVCache",
     "LogitsError",
     "Loop",
+    "LoopFinder",
     "Model",
     "ModelUnavailable",
     "PromptError",
@@ -26,6 +27,7 @@ __all__ = [
     "SettingError",
     "Stage",
     "Step",
+    "distinct_n",
     "distribution",
     "encode_prompt",
     "find_loop",
@@ -33,6 +35,7 @@ __all__ = [
     "generation_from_dict",
     "list_models",
     "load_model",
+    "longest_run",
     "parse_setting",
     "seq_rep_n",
     "step_from_dict",

@@ -2,8 +2,11 @@
 
 import argparse
 import json
+import os
 import sys
-from dataclasses import asdict, fields
+from collections.abc import Callable
+from dataclasses import asdict, fields, replace
+from itertools import zip_longest
 from typing import Any, NoReturn
 
 from generation import (
@@ -14,6 +17,7 @@ from generation import (
     SamplingParams,
     SettingError,
     Step,
+    generate,
     list_models,
     load_model,
     parse_setting,
@@ -30,43 +34,74 @@ class OneLineParser(argparse.ArgumentParser):
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a prompt and print its trace; 0, or 2 after one line on what was wrong."""
-    options = vars(_parser().parse_args(arguments))
+    parser = _parser()
+    options = vars(parser.parse_args(arguments))
+    if options.pop("list_models"):
+        print("\n".join(list_models()))
+        return 0
     prompt, model_name, as_json = options.pop("prompt"), options.pop("model"), options.pop("json")
+    other = options.pop("compare")
+    if prompt is None:
+        parser.error("the following arguments are required: prompt")
     try:
-        settings: dict[str, Any] = {
-            name: value if isinstance(value, bool) else parse_setting(name, value) for name, value in options.items()
-        }
-        params = SamplingParams(**settings)
-        steps = stream(load_model(model_name), prompt, params)
-        show_step, show_end = (_json_step, _json_end) if as_json else (_table_row, _table_end)
-        while True:
-            try:
-                show_step(next(steps))
-            except StopIteration as end:
-                show_end(end.value)
-                return 0
+        params = SamplingParams(**{name: _read(name, value) for name, value in options.items()})
+        model = load_model(model_name)
+        if other is None:
+            show_step, show_end = (_json_step, _json_end) if as_json else (_table_row, _table_end)
+            _show(stream(model, prompt, params), show_step, show_end)
+        else:
+            changes: dict[str, Any] = dict(_read_change(change) for change in other)
+            both = [generate(model, prompt, one) for one in (params, replace(params, **changes))]
+            (_compare_json if as_json else _compare)(*both)
+    except BrokenPipeError:  # whoever read the output has enough of it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (SettingError, PromptError, LogitsError, ModelUnavailable) as error:
         print(f"python -m generation: {error}", file=sys.stderr)
         return 2
+    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = OneLineParser(prog="python -m generation", description="Generate text and show how each token came about.")
-    parser.add_argument("prompt")
-    parser.add_argument("--model", default="sky", help=f"one of: {', '.join(list_models())}")
+    parser.add_argument("prompt", nargs="?")
+    parser.add_argument("--model", default="sky", help="a name from --list-models")
     parser.add_argument("--json", action="store_true", help="one JSON object a line: each step, then the run")
+    parser.add_argument("--list-models", action="store_true", help="print the names of the models and stop")
+    parser.add_argument(
+        "--compare",
+        nargs="+",
+        metavar="SETTING=VALUE",
+        help="run a second time with these settings on the same random numbers, and mark the first difference",
+    )
     for field in fields(SamplingParams):
         option = "--" + field.name.replace("_", "-")
+        more: dict[str, Any] = {"default": argparse.SUPPRESS, "help": f"default {field.default}"}
         if field.type is bool:
-            parser.add_argument(
-                option,
-                action=argparse.BooleanOptionalAction,
-                default=argparse.SUPPRESS,
-                help=f"default {field.default}",
-            )
-        else:
-            parser.add_argument(option, default=argparse.SUPPRESS, help=f"default {field.default}")
+            more["action"] = argparse.BooleanOptionalAction
+        elif field.name == "stop":
+            more |= {"action": "append", "help": "may be given up to four times"}
+        parser.add_argument(option, **more)
     return parser
+
+
+def _read(name: str, value: Any) -> Any:
+    return parse_setting(name, value) if isinstance(value, str) else value
+
+
+def _read_change(change: str) -> tuple[str, Any]:
+    name, equals, value = change.partition("=")
+    name = name.strip().replace("-", "_")
+    if not equals:
+        raise SettingError(name, f"--compare takes SETTING=VALUE, got {change!r}")
+    return name, parse_setting(name, value)
+
+
+def _show(steps: Any, show_step: Callable[[Step], None], show_end: Callable[[Generation], None]) -> None:
+    while True:
+        try:
+            show_step(next(steps))
+        except StopIteration as end:
+            return show_end(end.value)
 
 
 def _json_step(step: Step) -> None:
@@ -85,15 +120,46 @@ def _table_row(step: Step) -> None:
     print(
         f"{step.step:>4} {step.input_length:>5} {step.computed_positions:>8}  {step.token:<14} "
         f"{step.probability:>7.4f} {step.final_probability:>7.4f} {step.rank:>5} {step.u:>7.4f}",
+        *(f"\n     {note}" for note in step.notes),
         flush=True,
     )
 
 
 def _table_end(generation: Generation) -> None:
-    loop = generation.loop
     print(f"text: {generation.text}")
     print(f"ended by {generation.finish_reason} after {generation.forward_passes} forward passes")
-    print(f"loop of period {loop.period} from step {loop.start + 1}, {loop.repeats} copies" if loop else "no loop")
+    print(_loop_words(generation))
+
+
+def _compare(ours: Generation, theirs: Generation) -> None:
+    """Print two runs side by side; they share u, so every difference comes from the settings."""
+    first = _first_difference(ours, theirs)
+    print(f"{'step':>4} {'u':>7}  {'A':<14} {'final':>7}  {'B':<14} {'final':>7}")
+    for a, b in zip_longest(ours.steps, theirs.steps):
+        one = a or b
+        cells = [f"{s.token:<14} {s.final_probability:>7.4f}" if s else f"{'':<22}" for s in (a, b)]
+        mark = "  <- first difference" if one.step == first else ""
+        print(f"{one.step:>4} {one.u:>7.4f}  {cells[0]}  {cells[1]}{mark}")
+    for name, run in (("A", ours), ("B", theirs)):
+        print(f"{name}: ended by {run.finish_reason}, {_loop_words(run)}, repeated 4-grams {run.seq_rep_4:.2f}")
+
+
+def _compare_json(ours: Generation, theirs: Generation) -> None:
+    for generation in (ours, theirs):
+        _json_end(generation)
+    print(json.dumps({"first_difference": _first_difference(ours, theirs)}))
+
+
+def _first_difference(ours: Generation, theirs: Generation) -> int | None:
+    for number, (a, b) in enumerate(zip_longest(ours.token_ids, theirs.token_ids), start=1):
+        if a != b:
+            return number
+    return None
+
+
+def _loop_words(generation: Generation) -> str:
+    loop = generation.loop
+    return f"loop of period {loop.period} from step {loop.start + 1}, {loop.repeats} copies" if loop else "no loop"
 
 
 if __name__ == "__main__":

@@ -11,20 +11,19 @@ from numpy.typing import NDArray
 from generation.errors import LogitsError, PromptError
 from generation.kv_cache import KVCache
 from generation.params import SamplingParams
-from generation.repetition import Loop, find_loop, seq_rep_n
+from generation.repetition import Loop, LoopFinder, seq_rep_n
 from generation.sampling import (
     Applied,
     Candidate,
-    Floats,
     Stage,
     apply_settings,
-    descending,
-    draw,
-    softmax,
-    survivors,
+    choose,
     uniform,
 )
+from generation.stages import Floats, most_likely
+from generation.tokenizer import IncrementalDecoder, StopMatcher
 
+LN2 = float(np.log(2))
 TOP_ROWS = 10  # tokens recorded of each stage
 
 FinishReason = Literal["eos", "stop", "length", "no_candidate", "cancelled", "deadline"]
@@ -117,7 +116,8 @@ def stream(
         Text, in which control tokens are ordinary words, or token ids.
     params : SamplingParams
     forced : mapping of int to int, optional
-        Token ids to take at given steps, counted from 1, in place of the drawn ones.
+        Token ids to take at given steps, counted from 1, in place of the drawn ones. The draws of the
+        other steps stay as they were.
 
     Returns
     -------
@@ -129,20 +129,21 @@ def stream(
     PromptError
         For a prompt that cannot be run, before anything is.
     LogitsError
-        If the model's logits allow no choice; the message names the step.
+        If the model's logits allow no choice, or a forced token has no probability; it names the step.
     """
     prompt_ids = encode_prompt(model, prompt, params.max_new_tokens)
-    forced = dict(forced or {})
+    forced = _checked_forced(model, forced or {})
     eos_token_id = getattr(model, "eos_token_id", None)
     kv_cache = model.new_cache() if params.use_kv_cache else None
+    text, stop = IncrementalDecoder(model.decode, prompt_ids), StopMatcher(params.stop)
+    loops, loop = LoopFinder(), None
     output_ids: list[int] = []
     steps: list[Step] = []
     seconds: list[float] = []
     multiply_adds = 0
-    prompt_text = text = model.decode(prompt_ids)
-    finish_reason: FinishReason = "length"
+    finish_reason: FinishReason | None = None
 
-    while len(steps) < params.max_new_tokens:
+    while finish_reason is None:
         number = len(steps) + 1
         ids = [*prompt_ids, *output_ids]
         new_ids = ids if kv_cache is None else ids[len(kv_cache) :]
@@ -155,28 +156,41 @@ def stream(
             stages, notes = apply_settings(logits, params, prompt_ids, output_ids)
         except LogitsError as error:
             raise LogitsError(f"step {number}: {error}") from None
-        u = uniform(params.seed, number)
-        candidates, probs = survivors(stages[-1].logits)
-        token_id = forced.get(number, int(candidates[draw(probs, u)]))
+        raw, last, u = stages[0], stages[-1], uniform(params.seed, number)
+        if number in forced:
+            token_id = forced[number]
+            if raw.logits[token_id] == -np.inf:
+                raise LogitsError(f"step {number}: token {token_id} has no probability, so it cannot be forced")
+        elif last.kept:
+            token_id = choose(last, u)
+        else:
+            finish_reason = "no_candidate"
+            break
 
         output_ids.append(token_id)
-        before, text = text, model.decode([*prompt_ids, *output_ids])
-        raw = stages[0].logits
-        raw_probs = softmax(raw)
-        probability = float(raw_probs[token_id])
-        positive = raw_probs[raw_probs > 0]
+        loop = loops.add(token_id)
+        piece = stop.add(text.add(token_id))
+        if token_id == eos_token_id:
+            finish_reason = "eos"
+        elif stop.is_stopped:
+            finish_reason = "stop"
+        elif number == params.max_new_tokens:
+            finish_reason = "length"
+        if finish_reason in {"eos", "length"}:
+            piece += stop.add(text.finish()) + stop.finish()
+        log_prob = float(raw.logits[token_id] - raw.total)  # nats
         step = Step(
             step=number,
             input_length=len(ids),
             computed_positions=len(new_ids),
             token_id=token_id,
             token=_token(model, token_id),
-            piece=text[len(before) :],
-            probability=probability,
-            final_probability=float(probs[candidates == token_id].sum()),
-            surprisal=_bits(probability),
-            entropy=float(-(positive * np.log2(positive)).sum()),
-            rank=_rank(raw, token_id),
+            piece=piece,
+            probability=float(np.exp(log_prob)),
+            final_probability=float(np.exp(last.logits[token_id] - last.total)) if last.kept else 0.0,
+            surprisal=-log_prob / LN2,
+            entropy=_entropy(raw),
+            rank=_rank(raw.logits, token_id),
             u=u,
             forced=number in forced,
             notes=tuple(notes),
@@ -184,22 +198,20 @@ def stream(
         )
         steps.append(step)
         yield step
-        if token_id == eos_token_id:
-            finish_reason = "eos"
-            break
 
+    held = stop.add(text.finish()) + stop.finish()  # only where there was no last token to release it
     return Generation(
         model=_name(model),
         prompt_ids=tuple(prompt_ids),
         token_ids=tuple(output_ids),
-        text=text[len(prompt_text) :],
+        text="".join(step.piece for step in steps) + held,
         steps=tuple(steps),
         finish_reason=finish_reason,
-        forward_passes=len(steps),
+        forward_passes=len(seconds),
         prefill_seconds=seconds[0],
         decode_seconds=sum(seconds[1:]),
         multiply_adds=multiply_adds or None,
-        loop=None if finish_reason == "eos" else find_loop(output_ids),
+        loop=None if finish_reason == "eos" else loop,
         seq_rep_4=seq_rep_n(output_ids, 4),
     )
 
@@ -223,26 +235,39 @@ def encode_prompt(model: Model, prompt: str | Sequence[int], max_new_tokens: int
     return prompt_ids
 
 
+def _checked_forced(model: Model, forced: Mapping[int, int]) -> dict[int, int]:
+    for step, token_id in forced.items():
+        if step < 1:
+            raise PromptError(f"steps count from 1, got a token for step {step}")
+        if not 0 <= token_id < model.vocab_size:
+            raise PromptError(f"token ids must be between 0 and {model.vocab_size - 1}, got {token_id}")
+    return dict(forced)
+
+
 def _recorded(model: Model, stage: Applied) -> Stage:
-    probs = softmax(stage.logits)
-    kept = int(np.isfinite(stage.logits).sum())
-    top = (int(i) for i in descending(stage.logits)[: min(kept, TOP_ROWS)])
+    top = most_likely(stage.logits, TOP_ROWS)
+    probs = np.exp(stage.logits[top] - stage.total)
     return Stage(
         name=stage.name,
-        kept=kept,
+        kept=stage.kept,
         dropped_mass=stage.dropped_mass,
-        top=tuple(Candidate(i, _token(model, i), float(probs[i])) for i in top),
+        top=tuple(Candidate(int(i), _token(model, int(i)), float(p)) for i, p in zip(top, probs, strict=True)),
     )
 
 
+def _entropy(stage: Applied) -> float:
+    """Return the entropy in bits: −Σ p · log₂ p."""
+    log_probs = stage.logits - stage.total
+    probs = np.exp(log_probs)
+    if stage.kept < len(probs):
+        log_probs[probs == 0] = 0  # a token at -inf takes no part
+    return float(-np.dot(probs, log_probs) / LN2)
+
+
 def _rank(logits: Floats, token_id: int) -> int:
-    above = logits > logits[token_id]
-    ties_before = logits[:token_id] == logits[token_id]
-    return 1 + int(above.sum()) + int(ties_before.sum())
-
-
-def _bits(probability: float) -> float:
-    return float(-np.log2(probability)) if probability > 0 else float("inf")
+    above = np.count_nonzero(logits > logits[token_id])
+    ties_before = np.count_nonzero(logits[:token_id] == logits[token_id])
+    return 1 + int(above) + int(ties_before)
 
 
 def _name(model: Model) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 MAX_PERIOD = 64
 MIN_SPAN = 12  # tokens that a loop covers at least
@@ -36,11 +37,28 @@ def find_loop(token_ids: Sequence[int]) -> Loop | None:
         first = length
         while first > period and token_ids[first - 1] == token_ids[first - 1 - period]:
             first -= 1
-        start = first - period
-        span = length - start
-        if span >= MIN_SPAN and span // period >= _copies_needed(period):
-            return Loop(period, start, span // period)
+        loop = _loop(period, length, length - first)
+        if loop:
+            return loop
     return None
+
+
+class LoopFinder:
+    """The same as `find_loop` after each token, at a cost that does not grow with the text."""
+
+    def __init__(self) -> None:
+        self._ids: list[int] = []
+        self._matches = [0] * (MAX_PERIOD + 1)  # by period: how long the tail agrees with itself
+
+    def add(self, token_id: int) -> Loop | None:
+        """Take the next token; return the loop that the text is in now."""
+        self._ids.append(token_id)
+        length, loop = len(self._ids), None
+        for period in range(min(MAX_PERIOD, length - 1), 0, -1):
+            same = self._ids[-1 - period] == token_id
+            self._matches[period] = self._matches[period] + 1 if same else 0
+            loop = _loop(period, length, self._matches[period]) or loop  # the smallest period counts
+        return loop
 
 
 def seq_rep_n(token_ids: Sequence[int], n: int) -> float:
@@ -53,6 +71,30 @@ def seq_rep_n(token_ids: Sequence[int], n: int) -> float:
     """
     ngrams = [tuple(token_ids[i : i + n]) for i in range(len(token_ids) - n + 1)]
     return 1 - len(set(ngrams)) / len(ngrams) if ngrams else 0.0
+
+
+def distinct_n(token_ids: Sequence[int], n: int) -> float:
+    """Share of different n-grams among all; 0 for a text below n tokens.
+
+    References
+    ----------
+    Li et al., "A Diversity-Promoting Objective Function for Neural Conversation Models", NAACL 2016,
+    section 5.1. https://arxiv.org/abs/1510.03055
+    """
+    return 1 - seq_rep_n(token_ids, n) if len(token_ids) >= n else 0.0
+
+
+def longest_run(token_ids: Sequence[int]) -> int:
+    """Return how often one token comes in a row at most."""
+    return max((len(list(same)) for _, same in groupby(token_ids)), default=0)
+
+
+def _loop(period: int, length: int, n_matches: int) -> Loop | None:
+    """Return the loop of this period, if its tail is long enough."""
+    span = n_matches + period
+    if span >= MIN_SPAN and span // period >= _copies_needed(period):
+        return Loop(period, length - span, span // period)
+    return None
 
 
 def _copies_needed(period: int) -> int:

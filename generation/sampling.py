@@ -1,23 +1,30 @@
-"""From logits to one token: the stages in their fixed order, and the draw.
+"""From logits to one token: the stages in their fixed order, what is recorded of them, and the draw."""
 
-Each stage is a function of logits that returns new logits, dropped tokens at -inf. Descending order is
-always by (−logit, token id), so ties are settled; everything here is float64.
-"""
-
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from generation.errors import LogitsError
-from generation.params import SamplingParams
-
-Floats = NDArray[np.float64]
-TokenIds = NDArray[np.intp]
-
-TOLERANCE = 1e-12  # exact boundaries (0.5 of ½ ¼ ¼) behave as they read
+from generation.params import GREEDY_BELOW, SamplingParams
+from generation.stages import (
+    FIRST_LOOK,
+    TOLERANCE,
+    Floats,
+    TokenIds,
+    ban_repeated_ngrams,
+    count,
+    keep_min_p,
+    keep_top_k,
+    keep_top_p,
+    log_total,
+    most_likely,
+    penalise_counts,
+    penalise_repetition,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +47,12 @@ class Stage:
 
 
 class Applied(NamedTuple):
-    """The logits after one stage."""
+    """The logits after one stage, and what is measured of them once."""
 
     name: str
     logits: Floats
+    kept: int
+    total: float  # log Σ eˣ, in nats: subtracted from a logit it gives the log-probability
     dropped_mass: float
 
 
@@ -58,12 +67,13 @@ def apply_settings(
         Unnormalised log-probabilities of the next token, in nats.
     params : SamplingParams
     prompt_ids, output_ids : sequences of int
-        The tokens so far, for the penalty.
+        The tokens so far, for penalties and n-grams.
 
     Returns
     -------
     stages : list of Applied
-        "raw" first, then one for each setting that is on; the last one's survivors can be drawn.
+        "raw" first, then one for each setting that is on. The last one's survivors can be drawn; only
+        n-gram blocking can leave none.
     notes : list of str
         Settings that are on and had no effect here, each with the reason.
 
@@ -72,35 +82,36 @@ def apply_settings(
     LogitsError
         For NaN or +inf, or if nothing is finite.
     """
-    current = _checked(logits)
-    stages = [Applied("raw", current, 0.0)]
+    stages: list[Applied] = []
+    _apply(stages, "raw", _checked(logits))
     notes: list[str] = []
-
-    if params.repetition_penalty != 1:
-        current = penalise_repetition(current, params.repetition_penalty, [*prompt_ids, *output_ids])
-        stages.append(Applied("repetition_penalty", current, 0.0))
-
-    if params.is_greedy:
-        stages.append(_truncated("greedy", current, keep_top_k(current, 1)))
-        if params.top_k:
-            notes.append("top_k had no effect: greedy decoding takes the most likely token")
-        if params.top_p != 1:
-            notes.append("top_p had no effect: greedy decoding takes the most likely token")
+    _penalise_and_ban(stages, notes, params, prompt_ids, output_ids)
+    penalised = stages[-1]
+    if not penalised.kept:
         return stages, notes
 
-    if params.temperature != 1:
-        current = current / params.temperature
-        stages.append(Applied("temperature", current, 0.0))
-    if params.top_k:
-        before, current = current, keep_top_k(current, params.top_k)
-        stages.append(_truncated("top_k", before, current))
-        if _count(current) == _count(before):
-            notes.append(f"top_k {params.top_k} had no effect: only {_count(before)} tokens were left")
-    if params.top_p != 1:
-        before, current = current, keep_top_p(current, params.top_p)
-        stages.append(_truncated("top_p", before, current))
-        if _count(current) == _count(before):
-            notes.append(f"top_p {params.top_p} had no effect: all {_count(before)} tokens are needed to reach it")
+    if params.is_greedy:
+        _apply(stages, "greedy", keep_top_k(penalised.logits, 1))
+        notes += [
+            f"{name} had no effect: greedy decoding takes the most likely token"
+            for name, is_on in _truncations(params)
+            if is_on
+        ]
+        if params.temperature:
+            notes.append(f"temperature {params.temperature:g} is taken as 0: below {GREEDY_BELOW:g} it is greedy")
+        if params.temperature_last:
+            notes.append("temperature_last had no effect: greedy decoding has no temperature")
+        return stages, notes
+
+    if params.temperature_last:
+        _truncate(stages, notes, params)
+        _heat(stages, params)
+        notes += _order_notes(penalised, stages[-1].kept, params)
+    else:
+        _heat(stages, params)
+        _truncate(stages, notes, params)
+    if params.temperature != 1 and stages[-1].kept == 1 < penalised.kept:
+        notes.append(f"temperature {params.temperature:g} had no effect on the draw: one token is left")
     return stages, notes
 
 
@@ -115,12 +126,12 @@ def distribution(
         Unnormalised log-probabilities of the next token, in nats.
     params : SamplingParams
     prompt_ids, output_ids : sequences of int
-        The tokens so far, for the penalty.
+        The tokens so far, for penalties and n-grams.
 
     Returns
     -------
     token_ids : (n_survivors,) int
-        In descending order of probability, ties by id.
+        In descending order of probability, ties by id. Empty if n-gram blocking bans every token.
     probs : (n_survivors,) float64
         Their probabilities; they sum to 1.
 
@@ -130,100 +141,9 @@ def distribution(
         For NaN or +inf, or if nothing is finite.
     """
     stages, _ = apply_settings(logits, params, prompt_ids, output_ids)
-    return survivors(stages[-1].logits)
-
-
-def survivors(logits: Floats) -> tuple[TokenIds, Floats]:
-    """Return the tokens above -inf in descending order, and their probabilities."""
-    token_ids = descending(logits)[: _count(logits)]
-    return token_ids, softmax(logits[token_ids])
-
-
-def penalise_repetition(logits: Floats, penalty: float, seen_ids: Sequence[int]) -> Floats:
-    """Make every token seen before less likely, once however often it was seen.
-
-    Parameters
-    ----------
-    logits : (vocab_size,) float64
-    penalty : float
-        θ > 0: a negative logit is multiplied by it, any other divided.
-    seen_ids : sequence of int
-
-    Returns
-    -------
-    (vocab_size,) float64
-
-    References
-    ----------
-    Keskar et al., "CTRL: A Conditional Transformer Language Model for Controllable Generation", 2019,
-    section 4.1; the case of negative logits as in Hugging Face transformers. https://arxiv.org/abs/1909.05858
-    """
-    seen = np.unique(np.asarray(seen_ids, dtype=np.intp))
-    penalised = logits.copy()
-    penalised[seen] = np.where(logits[seen] < 0, logits[seen] * penalty, logits[seen] / penalty)
-    return penalised
-
-
-def keep_top_k(logits: Floats, top_k: int) -> Floats:
-    """Keep exactly the `top_k` most likely tokens; among equals the lowest ids.
-
-    Parameters
-    ----------
-    logits : (vocab_size,) float64
-    top_k : int
-        At least 1; more than there are keeps all.
-
-    Returns
-    -------
-    (vocab_size,) float64
-        `logits` with the other tokens at -inf.
-
-    References
-    ----------
-    Fan et al., "Hierarchical Neural Story Generation", ACL 2018, section 5.4. https://arxiv.org/abs/1805.04833
-    """
-    return _keep_only(logits, descending(logits)[:top_k])
-
-
-def keep_top_p(logits: Floats, top_p: float) -> Floats:
-    """Keep the fewest most likely tokens whose probabilities sum to at least `top_p`.
-
-    Parameters
-    ----------
-    logits : (vocab_size,) float64
-        Unnormalised log-probabilities, in nats.
-    top_p : float
-        Probability mass to keep, in (0, 1].
-
-    Returns
-    -------
-    (vocab_size,) float64
-        `logits` with the other tokens at -inf. At least one token survives.
-
-    References
-    ----------
-    Holtzman et al., "The Curious Case of Neural Text Degeneration", ICLR 2020,
-    section 3.1 (nucleus sampling). https://arxiv.org/abs/1904.09751
-    """
-    if top_p == 1:
-        return logits  # the running sum below can round up to 1 before the last token
-    order = descending(logits)
-    probs = softmax(logits[order])
-    keep = np.cumsum(probs) - probs < top_p - TOLERANCE  # the mass before each token
-    keep[0] = True
-    return _keep_only(logits, order[keep])
-
-
-def softmax(logits: Floats) -> Floats:
-    """Return probabilities, (n,) float64; the largest logit must be finite."""
-    exp = np.exp(logits - logits.max())
-    probs: Floats = exp / exp.sum()
-    return probs
-
-
-def descending(logits: Floats) -> TokenIds:
-    """Return the token ids, most likely first; ties by id."""
-    return np.argsort(-logits, kind="stable")
+    last = stages[-1]
+    token_ids = most_likely(last.logits, max(last.kept, 1))
+    return token_ids, np.exp(last.logits[token_ids] - last.total)
 
 
 def uniform(seed: int, step: int) -> float:
@@ -252,27 +172,124 @@ def draw(probs: Floats, u: float) -> int:
     return min(int(np.searchsorted(cumulative, u * cumulative[-1], side="right")), last)
 
 
+def choose(last: Applied, u: float) -> int:
+    """Return the token id on which `u` falls; only as many tokens are sorted as it takes to get there.
+
+    Parameters
+    ----------
+    last : Applied
+        The last stage, with at least one token left.
+    u : float
+        In [0, 1).
+    """
+    n_sorted = FIRST_LOOK
+    while True:
+        token_ids = most_likely(last.logits, n_sorted)
+        probs = np.exp(last.logits[token_ids] - last.total)
+        if n_sorted >= last.kept:
+            return int(token_ids[draw(probs, u)])
+        cumulative = np.cumsum(probs)
+        if u < cumulative[-1] - TOLERANCE:  # the rest could not round its way below u
+            return int(token_ids[np.searchsorted(cumulative, u, side="right")])
+        n_sorted *= 8
+
+
+def _penalise_and_ban(
+    stages: list[Applied],
+    notes: list[str],
+    params: SamplingParams,
+    prompt_ids: Sequence[int],
+    output_ids: Sequence[int],
+) -> None:
+    def add(name: str, after: Floats, reason: str) -> None:
+        if np.array_equal(stages[-1].logits, after):
+            notes.append(f"{name} had no effect: {reason}")
+        _apply(stages, name, after)
+
+    everything = [*prompt_ids, *output_ids]
+    if params.repetition_penalty != 1:
+        seen = everything if params.penalty_scope == "prompt+output" else output_ids
+        after = penalise_repetition(stages[-1].logits, params.repetition_penalty, seen)
+        add("repetition_penalty", after, "no token counts as seen yet")
+    elif params.penalty_scope != "prompt+output":
+        notes.append("penalty_scope had no effect: repetition_penalty is 1")
+    if params.frequency_penalty:
+        after = penalise_counts(stages[-1].logits, 0, params.frequency_penalty, output_ids)
+        add("frequency_penalty", after, "there is no output yet")
+    if params.presence_penalty:
+        after = penalise_counts(stages[-1].logits, params.presence_penalty, 0, output_ids)
+        add("presence_penalty", after, "there is no output yet")
+    if params.no_repeat_ngram_size:
+        size = params.no_repeat_ngram_size
+        after = ban_repeated_ngrams(stages[-1].logits, size, everything)
+        add("no_repeat_ngram_size", after, f"no token would repeat {size} in a row")
+
+
+def _heat(stages: list[Applied], params: SamplingParams) -> None:
+    if params.temperature != 1:
+        with np.errstate(over="ignore"):  # it is told when the stage is measured
+            _apply(stages, "temperature", stages[-1].logits / params.temperature)
+
+
+def _truncate(stages: list[Applied], notes: list[str], params: SamplingParams) -> None:
+    for name, is_on in _truncations(params):
+        if not is_on:
+            continue
+        n_left = stages[-1].kept
+        _apply(stages, name, _keep(name, stages[-1].logits, params))
+        if stages[-1].kept == n_left:
+            left = f"{n_left} that were left" if n_left > 1 else "one that was left"
+            reasons = {
+                "top_k": f"there are no more than the {left}",
+                "top_p": f"it takes the {left} to reach it",
+                "min_p": f"the {left} are likely enough" if n_left > 1 else f"the {left} is likely enough",
+            }
+            value = str(getattr(params, name))[:12]  # a top_k may have hundreds of digits
+            notes.append(f"{name} {value} had no effect: {reasons[name]}")
+
+
+def _truncations(params: SamplingParams) -> list[tuple[str, bool]]:
+    return [("top_k", params.top_k > 0), ("top_p", params.top_p != 1), ("min_p", params.min_p > 0)]
+
+
+def _keep(name: str, logits: Floats, params: SamplingParams) -> Floats:
+    if name == "top_k":
+        return keep_top_k(logits, params.top_k)
+    return keep_top_p(logits, params.top_p) if name == "top_p" else keep_min_p(logits, params.min_p)
+
+
+def _order_notes(penalised: Applied, n_kept: int, params: SamplingParams) -> list[str]:
+    """Say why it made no difference that temperature came last, if it made none."""
+    if params.temperature == 1:
+        return ["temperature_last had no effect: temperature is 1"]
+    if params.top_p == 1 and params.min_p == 0:
+        return ["temperature_last had no effect: neither top_p nor min_p is on"]
+    other = [penalised]
+    _heat(other, params)
+    _truncate(other, [], params)
+    if other[-1].kept == n_kept:  # both keep a beginning of the same order
+        return ["temperature_last had no effect: both orders keep the same tokens"]
+    return []
+
+
 def _checked(logits: ArrayLike) -> Floats:
     checked = np.asarray(logits, dtype=np.float64)
-    if np.isnan(checked).any():
+    largest = checked.max()
+    if np.isnan(largest):
         raise LogitsError("logits must be numbers, got NaN")
-    if np.isposinf(checked).any():
+    if largest == np.inf:
         raise LogitsError("logits must be below infinity, got inf")
-    if not np.isfinite(checked).any():
+    if largest == -np.inf:
         raise LogitsError("at least one logit must be finite, got none")
     return checked
 
 
-def _truncated(name: str, before: Floats, after: Floats) -> Applied:
-    dropped = np.isneginf(after) & ~np.isneginf(before)
-    return Applied(name, after, float(softmax(before)[dropped].sum()))
-
-
-def _keep_only(logits: Floats, token_ids: TokenIds) -> Floats:
-    kept = np.full_like(logits, -np.inf)
-    kept[token_ids] = logits[token_ids]
-    return kept
-
-
-def _count(logits: Floats) -> int:
-    return int(np.isfinite(logits).sum())
+def _apply(stages: list[Applied], name: str, logits: Floats) -> None:
+    """Append a stage; what it has dropped is measured against the one before it."""
+    kept, total = count(logits), log_total(logits)
+    if kept and not math.isfinite(total):
+        raise LogitsError(f"{name} takes the logits beyond what a number can hold")
+    dropped = 0.0
+    if stages and kept < stages[-1].kept:
+        dropped = float(-np.expm1(total - stages[-1].total))
+    stages.append(Applied(name, logits, kept, total, dropped))

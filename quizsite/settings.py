@@ -11,6 +11,7 @@ django_stubs_ext.monkeypatch()  # makes ModelAdmin[Lab] and the like mean what t
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = Path(os.environ.get("NEXT_TOKEN_VAR", BASE_DIR / "var"))  # database and collected files
+VAR_DIR.mkdir(parents=True, exist_ok=True)
 
 
 def _words(name: str, default: str = "") -> list[str]:
@@ -122,7 +123,7 @@ CONTENT_SECURITY_POLICY = {
 }
 X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"
-SESSION_COOKIE_AGE = 60 * 60 * 24 * 90  # a guest's work lasts as long as the browser's session
+SESSION_COOKIE_AGE = 60 * 60 * 24 * 90  # a guest's work is found again for 90 days
 CSRF_FAILURE_VIEW = "quizsite.accounts.views.csrf_failure"
 
 if os.environ.get("NEXT_TOKEN_HTTPS") == "1":  # behind a proxy that ends TLS and sets X-Forwarded-Proto
@@ -133,5 +134,13 @@ if os.environ.get("NEXT_TOKEN_HTTPS") == "1":  # behind a proxy that ends TLS an
     SECURE_HSTS_PRELOAD = True
     SESSION_COOKIE_SECURE = True
     CSRF_COOKIE_SECURE = True
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "handlers": {"console": {"class": "logging.StreamHandler"}},
+    "root": {"handlers": ["console"], "level": "WARNING"},
+    "loggers": {"django": {"handlers": [], "propagate": True}, "django.request": {"level": "ERROR"}},
+}
 
 RUNS_PER_MINUTE = 60  # of one learner

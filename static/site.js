@@ -11,9 +11,30 @@ document.addEventListener("input", ({ target }) => {
   else if (slider && number.value !== "") slider.value = number.value;
 });
 
+// A token that was picked stays picked, and its step stays open, while others arrive.
+let picked = null;
 document.addEventListener("htmx:oobBeforeSwap", (event) => {
-  const picked = document.querySelector("#run-tokens :checked");
-  if (event.detail.target.id === "step" && picked) event.preventDefault();
+  const { id } = event.detail.target;
+  const checked = document.querySelector("#run-tokens :checked");
+  if (id === "step" && checked) event.preventDefault();
+  if (id === "lab-tokens") picked = checked && { number: checked.value, focused: checked === document.activeElement };
+});
+document.addEventListener("htmx:oobAfterSwap", ({ detail }) => {
+  const token = detail.target.id === "lab-tokens" && picked && document.querySelector(`#run-tokens [value="${picked.number}"]`);
+  if (!token) return;
+  token.checked = true;
+  if (picked.focused) token.focus();
+  picked = null;
+});
+
+// Where Stop was pressed, Run is the next thing to press once the run has ended.
+document.addEventListener("htmx:oobBeforeSwap", ({ detail }) => {
+  const pressed = document.activeElement;
+  if (detail.target.id !== "lab-buttons" || !detail.target.contains(pressed)) return;
+  requestAnimationFrame(() => {
+    const again = document.getElementById(pressed.id);
+    (again && !again.disabled ? again : document.getElementById("do-run")).focus();
+  });
 });
 
 // The bar at the foot of a phone says how many goals are met.

@@ -1,4 +1,4 @@
-"""The site's settings for tests: plain static files, a fast password hash, no limit on runs but where tested."""
+"""The site's settings for tests: plain static files, a fast password hash, a database in a file."""
 
 from quizsite.settings import *  # noqa: F403
 
@@ -8,5 +8,4 @@ STORAGES = {
 }
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
-VAR_DIR.mkdir(exist_ok=True)  # noqa: F405
 DATABASES["default"]["TEST"] = {"NAME": VAR_DIR / "test.sqlite3"}  # noqa: F405  (a file: threads share it as in use)

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from functools import cache
 
+from generation.decoding import Model
 from generation.errors import ModelUnavailable
 from generation.models.sky import SkyModel
 
-MODELS: dict[str, Callable[[], SkyModel]] = {"sky": SkyModel}
+MODELS: dict[str, Callable[[], Model]] = {"sky": SkyModel}
 
 
 def list_models() -> list[str]:
@@ -15,7 +16,7 @@ def list_models() -> list[str]:
 
 
 @cache
-def load_model(name: str) -> SkyModel:
+def load_model(name: str) -> Model:
     """Return the model of that name; it is read once and holds no state of any run.
 
     Raises

@@ -1,5 +1,6 @@
 """The bank and the labs as YAML files: found, read, and proved, each problem with its file and line."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,7 @@ from quizsite.labs.validation import LabSpec, Problem, read_lab
 from quizsite.questions.validation import QuestionSpec, read_question
 
 CONTENT_DIR = Path(__file__).parent
+SLUG = re.compile(r"[a-z0-9-]{1,80}")
 
 
 class Mistake(NamedTuple):
@@ -39,13 +41,19 @@ def read_content(folder: Path = CONTENT_DIR) -> Content:
     """Read and prove every file under `bank/` and `labs/`."""
     content = Content()
     topics_file = folder / "bank" / "topics.yaml"
-    topics, _ = _read(topics_file, content)
-    content.topics = {topic["slug"]: topic["name"] for topic in topics or []}
+    topics, lines = _read(topics_file, content)
+    for number, topic in enumerate(topics or []):
+        if isinstance(topic, dict) and topic.keys() == {"slug", "name"} and SLUG.fullmatch(str(topic["slug"])):
+            content.topics[topic["slug"]] = str(topic["name"])
+        else:
+            problem = Problem((number,), "a topic must be a slug and a name")
+            content.mistakes += _located(topics_file, lines, [problem])
 
     for file in sorted((folder / "labs").glob("*.yaml")):
         data, lines = _read(file, content)
         if data is not None:
             lab = read_lab(data)
+            content.mistakes += _bad_name(file)
             if isinstance(lab, list):
                 content.mistakes += _located(file, lines, lab)
             else:
@@ -57,6 +65,7 @@ def read_content(folder: Path = CONTENT_DIR) -> Content:
         if data is None:
             continue
         question = read_question(data)
+        content.mistakes += _bad_name(file)
         if isinstance(question, list):
             content.mistakes += _located(file, lines, question)
             continue
@@ -71,6 +80,12 @@ def read_content(folder: Path = CONTENT_DIR) -> Content:
         content.topic_of[file.stem] = file.parent.name
     content.mistakes += _dead_follow_ups(content, files)
     return content
+
+
+def _bad_name(file: Path) -> list[Mistake]:
+    if SLUG.fullmatch(file.stem):
+        return []
+    return [Mistake(file, 1, f"a file's name must be small letters, digits and hyphens, got {file.stem!r}")]
 
 
 def _dead_follow_ups(content: Content, files: dict[str, Path]) -> Iterator[Mistake]:
@@ -92,6 +107,10 @@ class _Loader(yaml.SafeLoader):
         seen: set[Any] = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node)
+            if not isinstance(key, str | int):
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"a key must be a word, got {key}", key_node.start_mark
+                )
             if key in seen:
                 raise yaml.constructor.ConstructorError(None, None, f"key {key!r} is given twice", key_node.start_mark)
             seen.add(key)
@@ -104,17 +123,18 @@ def _read(file: Path, content: Content) -> tuple[Any, Lines]:
         loader = _Loader(file.read_text(encoding="utf-8"))
         node = loader.get_single_node()
         data = loader.construct_document(node) if node else None
+        lines = dict(_lines(node, ())) if node else {}
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         content.mistakes.append(Mistake(file, line, error.problem or "this is not YAML"))
         return None, {}
-    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError, OSError) as error:
         content.mistakes.append(Mistake(file, 1, f"cannot be read: {error}"))
         return None, {}
-    if not isinstance(data, dict | list):
+    if not isinstance(data, list if file.stem == "topics" else dict):
         content.mistakes.append(Mistake(file, 1, f"must hold keys and values, got {str(data)[:40]!r}"))
         return None, {}
-    return data, dict(_lines(node, ())) if node else {}
+    return data, lines
 
 
 def _lines(node: yaml.Node, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], int]]:

@@ -11,6 +11,9 @@ class LabAdmin(admin.ModelAdmin[Lab]):
     list_display = ["title", "slug", "panel", "model", "prompt"]
     prepopulated_fields = {"slug": ["title"]}
 
+    def has_delete_permission(self, request: HttpRequest, obj: Lab | None = None) -> bool:
+        return False  # what learners have shown in it would go with it
+
 
 @admin.register(Run)
 class RunAdmin(admin.ModelAdmin[Run]):

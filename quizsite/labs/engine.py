@@ -12,9 +12,10 @@ from uuid import UUID
 from weakref import WeakValueDictionary
 
 from django.db import transaction
+from django.db.models import F
 from django.utils import timezone
 
-from generation import Generation, SamplingParams, Step, load_model, stream
+from generation import Generation, LogitsError, SamplingParams, Step, load_model, stream
 from quizsite.accounts.models import User
 from quizsite.labs.goals import Clause, Setup, Verdict
 from quizsite.labs.models import Lab, LabResult, Recording, Run
@@ -34,16 +35,27 @@ class Live:
         else:
             params, forced = recording.params, {int(k): v for k, v in recording.forced.items()}
             self._source = stream(load_model(recording.model), recording.prompt, params, forced)
+        self._error: LogitsError | None = None
         self._lock = threading.Lock()
 
     def step(self, number: int) -> Step | None:
-        """Return a step, counted from 1, computing no further than that; None after the last."""
+        """Return a step, counted from 1, computing no further than that; None after the last.
+
+        Raises
+        ------
+        LogitsError
+            If the model fails before that step; the same for everybody who asks.
+        """
         with self._lock:
             while len(self.steps) < number and not self.generation:
+                if self._error:
+                    raise self._error
                 try:
                     self.steps.append(next(self._source))
                 except StopIteration as end:
                     self.generation = end.value
+                except LogitsError as error:
+                    self._error = error
         return self.steps[number - 1] if number <= len(self.steps) else None
 
     def finish(self) -> Generation:
@@ -55,14 +67,16 @@ class Live:
 
 
 class Show:
-    """An open run on its way to the learner: how far it is, who watches, whether it was stopped."""
+    """An open run on its way to its owner: how far it is, who watches, whether it was stopped."""
 
     def __init__(self, run: Run, live: Live) -> None:
         self.run = run
         self.live = live
         self.n_steps = run.n_steps
         self.watchers = 0
-        self.stopped = False
+        self.losses = 0  # how often the last watcher was lost
+        self.is_stopped = False
+        self.ending = threading.Lock()  # two tabs end a run once
 
 
 class Engine:
@@ -90,17 +104,11 @@ class Engine:
     def shown(self, run: Run) -> Show | None:
         return self._shows.get(run.pk)
 
-    def end(self, run: Run) -> None:
+    def forget(self, run: Run) -> None:
         """Let go of a run; its streams see that it has been stopped."""
         show = self._shows.pop(run.pk, None)
         if show:
-            show.stopped = True
-
-    def end_others(self, run: Run) -> None:
-        """Let go of all that the learner had running before this run."""
-        for show in list(self._shows.values()):
-            if show.run.learner_id == run.learner_id and show.run.pk != run.pk:
-                self.end(show.run)
+            show.is_stopped = True
 
 
 engine = Engine()
@@ -123,42 +131,69 @@ def press(learner: User, lab: Lab | None, recording: Recording, pace: int | None
     """
     run = Run.objects.by(learner).open_by_hand(lab, recording) if pace is None else None
     if run is None:
+        for before in Run.objects.by(learner).open().with_recording():
+            stop(before)
         run = Run.objects.start(learner, lab, recording, pace)
-        engine.end_others(run)
     if pace is None:
         _reveal(run)
     return run
 
 
+def with_token(run: Run, step: int, token_id: int) -> Recording | None:
+    """Return the recording in which a step of a run takes another token; None where that cannot be."""
+    recording = run.recording
+    if not 1 <= step <= len(steps_of(run)) or token_id >= load_model(recording.model).vocab_size:
+        return None
+    before = {int(at): taken for at, taken in recording.forced.items() if int(at) < step}
+    return Recording.objects.of(recording.model, recording.prompt, recording.params, before | {step: token_id})
+
+
 def finish(run: Run) -> None:
-    """Compute a run to its end, at once, and judge it."""
-    generation = _generation_of(run.recording)
-    if run.close(generation.finish_reason, len(generation.steps)):
-        judge(run)
-    engine.end(run)
+    """Compute a run to its end, at once, and judge it; a run that fails on the way ends in words."""
+    show = engine.shown(run)
+    try:
+        generation = _generation_of(run.recording)
+    except LogitsError as error:
+        fail(run, error)
+        return
+    with show.ending if show else threading.Lock():
+        if Run.objects.open().filter(pk=run.pk).exists():
+            with transaction.atomic():
+                judge(run)
+                run.close(generation.finish_reason, len(generation.steps))
+    engine.forget(run)
 
 
-def stop(run: Run, finish_reason: str = "cancelled") -> None:
+def fail(run: Run, error: LogitsError) -> None:
+    """End a run whose model failed; the steps so far are kept, and the reason in words."""
+    live = engine.live(run.recording)
+    run.recording.save_steps(live.steps)
+    run.close("cancelled", len(live.steps), failure=str(error))
+    engine.forget(run)
+
+
+def stop(run: Run) -> None:
     """End an open run where it is; its steps are kept."""
     show = engine.shown(run)
-    n_steps = show.n_steps if show else run.n_steps
     if show:
         run.recording.save_steps(show.live.steps)
-    run.close(finish_reason, n_steps)
-    engine.end(run)
+    run.close("cancelled", show.n_steps if show else run.n_steps)
+    engine.forget(run)
+
+
+def settle(run: Run) -> None:
+    """Bring a run in order that was left behind: lost for good, or ended and never judged."""
+    is_lost = run.is_open and not run.is_by_hand and not engine.shown(run)
+    if is_lost and (timezone.now() - run.created).total_seconds() > LOST_AFTER:
+        stop(run)
+    if run.lab and not run.is_open and run.finish_reason != "cancelled" and not run.verdicts:
+        judge(run)
 
 
 def steps_of(run: Run) -> list[Step]:
     """Return the steps that a run has shown, also while they are still coming."""
     show = engine.shown(run)
     return show.live.steps[: show.n_steps] if show else run.steps
-
-
-def settle(run: Run) -> None:
-    """Cancel a run whose stream was lost for good: nobody shows it, here or since the server started."""
-    is_shown = engine.shown(run) or run.is_by_hand or not run.is_open
-    if not is_shown and (timezone.now() - run.created).total_seconds() > LOST_AFTER:
-        stop(run)
 
 
 def judge(run: Run) -> None:
@@ -170,30 +205,34 @@ def judge(run: Run) -> None:
     setup = Setup(run.recording.model, run.recording.prompt, run.recording.params)
     judged = spec.run_of(setup, generation, partial(_generate, spec.model, spec.prompt))
     met_before = set(LabResult.objects.filter(learner=run.learner, lab=lab).values_list("goal", flat=True))
-    verdicts: list[Verdict] = []
+    first = spec.goals[0]
+    verdicts: dict[str, Verdict] = {}
+    for goal in spec.goals:
+        verdict = goal.judge(judged)
+        if goal is not first:
+            is_done = first.kind in met_before or verdicts[first.kind].is_met
+            wanted = Clause(f"Before it: {first.title.lower()}", "done" if is_done else "not yet", is_done)
+            verdict = Verdict((*verdict.clauses, wanted), verdict.seeds, verdict.summary)
+        verdicts[goal.kind] = verdict
     with transaction.atomic():
-        for goal in spec.goals:
-            verdict = goal.judge(judged)
-            first = spec.goals[0]
-            if goal is not first:
-                before = first.kind in met_before or verdicts[0].is_met
-                wanted = Clause(f"Before it: {first.title.lower()}", "done" if before else "not yet", before)
-                verdict = Verdict((*verdict.clauses, wanted), verdict.seeds, verdict.summary)
-            verdicts.append(verdict)
+        for kind, verdict in verdicts.items():
             if verdict.is_met:
-                LabResult.objects.get_or_create(learner=run.learner, lab=lab, goal=goal.kind, defaults={"run": run})
-        run.verdicts = [asdict(verdict) for verdict in verdicts]
+                LabResult.objects.get_or_create(learner=run.learner, lab=lab, goal=kind, defaults={"run": run})
+        run.verdicts = {kind: asdict(verdict) for kind, verdict in verdicts.items()}
         run.save(update_fields=["verdicts"])
 
 
 def _reveal(run: Run) -> None:
     """Show one more step of a run by hand; with the last one it ends and is judged."""
-    generation = _generation_of(run.recording)
-    if run.n_steps + 1 >= len(generation.steps):
+    try:
+        generation = _generation_of(run.recording)
+    except LogitsError as error:
+        fail(run, error)
+        return
+    Run.objects.open().filter(pk=run.pk, n_steps__lt=len(generation.steps)).update(n_steps=F("n_steps") + 1)
+    run.refresh_from_db(fields=["n_steps"])
+    if run.n_steps >= len(generation.steps):
         finish(run)
-    else:
-        run.n_steps += 1
-        run.save(update_fields=["n_steps"])
 
 
 def _generate(model: str, prompt: str, params: SamplingParams) -> Generation:

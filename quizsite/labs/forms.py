@@ -29,23 +29,39 @@ class Scale:
     """How the form offers a setting: its name and, where a slider helps, the slider's ends."""
 
     label: str
+    kind: str = "number"  # "slider", "number", "switch", "choice" or "lines"
     lowest: float = 0
     highest: float = 0
     step: float = 0
     low_words: str = ""
     high_words: str = ""
-    off: float | None = None  # the neutral value, shown as "off"
+    choices: tuple[tuple[str, str], ...] = ()
+    is_seldom: bool = False  # folded away where many settings are unlocked
 
 
 SCALES = {
-    "temperature": Scale("Temperature", 0, 2, 0.05, "0 greedy", "2"),
-    "top_k": Scale("Top-k", 0, 6, 1, "0 off", "6", off=0),
-    "top_p": Scale("Top-p", 0.05, 1, 0.05, "0.05", "1 off", off=1),
-    "repetition_penalty": Scale("Repetition penalty", 1, 2, 0.05, "1 off", "2", off=1),
+    "temperature": Scale("Temperature", "slider", 0, 2, 0.05, "0 greedy", "2"),
+    "top_k": Scale("Top-k", "slider", 0, 6, 1, "0 off", "6"),
+    "top_p": Scale("Top-p", "slider", 0.05, 1, 0.05, "0.05", "1 off"),
+    "min_p": Scale("Min-p", "slider", 0, 1, 0.05, "0 off", "1"),
+    "repetition_penalty": Scale("Repetition penalty", "slider", 1, 2, 0.05, "1 off", "2"),
+    "presence_penalty": Scale("Presence penalty", "slider", -2, 2, 0.1, "−2", "2", is_seldom=True),
+    "frequency_penalty": Scale("Frequency penalty", "slider", -2, 2, 0.1, "−2", "2", is_seldom=True),
+    "no_repeat_ngram_size": Scale("No n-gram twice", "slider", 0, 10, 1, "0 off", "10", is_seldom=True),
+    "penalty_scope": Scale(
+        "Penalty counts",
+        "choice",
+        choices=(("prompt+output", "prompt and output"), ("output", "output alone")),
+        is_seldom=True,
+    ),
+    "stop": Scale("Stop strings, one a line", "lines", is_seldom=True),
     "max_new_tokens": Scale("Max new tokens"),
     "seed": Scale("Seed"),
-    "use_kv_cache": Scale("KV cache"),
+    "temperature_last": Scale("Temperature last", "switch"),
+    "use_kv_cache": Scale("KV cache", "switch"),
 }
+FEW = 6  # unlocked settings that stand side by side
+ALWAYS_NAMED = {"temperature", "top_k", "top_p", "repetition_penalty", "max_new_tokens", "seed"}  # when locked
 
 
 @dataclass(frozen=True)
@@ -55,8 +71,7 @@ class Unlocked:
     name: str
     scale: Scale
     value: str
-    is_switch: bool
-    is_on: bool
+    is_on: bool  # of a switch
     errors: list[str]
 
 
@@ -135,29 +150,53 @@ class RunForm(forms.Form):
         unlocked = []
         for name in self.unlocked_names:
             typed = self._typed(name) if self.is_bound else as_text(values[name])
-            is_switch = isinstance(values[name], bool)
-            unlocked.append(
-                Unlocked(name, SCALES[name], typed, is_switch, typed not in {"", "false"}, by_name.get(name, []))
-            )
+            unlocked.append(Unlocked(name, SCALES[name], typed, typed not in {"", "false"}, by_name.get(name, [])))
         return unlocked
 
     @property
+    def common(self) -> list[Unlocked]:
+        """The settings that stand side by side."""
+        fields = [setting for setting in self.unlocked if setting.scale.kind != "switch"]
+        return fields if len(fields) <= FEW else [setting for setting in fields if not setting.scale.is_seldom]
+
+    @property
+    def seldom(self) -> list[Unlocked]:
+        """The settings that are folded away."""
+        common = self.common
+        return [setting for setting in self.unlocked if setting not in common and setting.scale.kind != "switch"]
+
+    @property
+    def switches(self) -> list[Unlocked]:
+        return [setting for setting in self.unlocked if setting.scale.kind == "switch"]
+
+    @property
+    def seldom_is_open(self) -> bool:
+        """Tell whether what is folded away has something to show: a value that is not neutral, or an error."""
+        neutral = SamplingParams().as_dict()
+        return any(setting.errors or setting.value != as_text(neutral[setting.name]) for setting in self.seldom)
+
+    @property
     def locked(self) -> list[tuple[str, str]]:
-        """The settings that stay as they are, as words."""
-        values = self.start.as_dict()
-        return [
-            (scale.label.lower(), "off" if values[name] == scale.off else as_text(values[name]))
-            for name, scale in SCALES.items()
-            if name not in self.unlocked_names
-        ]
+        """The settings that stay as they are, as words; the seldom ones only where they are on."""
+        values, neutral = self.start.as_dict(), SamplingParams().as_dict()
+        locked = []
+        for name, scale in SCALES.items():
+            is_neutral = values[name] == neutral[name]
+            if name in self.unlocked_names or (is_neutral and name not in ALWAYS_NAMED):
+                continue
+            is_off = is_neutral and scale.kind == "slider" and name != "temperature"
+            locked.append((scale.label.lower(), "off" if is_off else as_text(values[name]) or "off"))
+        return locked
 
     def _typed(self, name: str) -> str:
         default = "" if isinstance(self.start.as_dict()[name], bool) else as_text(self.start.as_dict()[name])
         return str(self.data.get(name, default))
 
 
-def as_text(value: float | int | bool) -> str:
-    """Write a setting's value as a person would."""
+def as_text(value: Any) -> str:
+    """Write a setting's value as a person would type it."""
     if isinstance(value, bool):
         return "on" if value else ""
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, list | tuple):
+        return "\n".join(text.replace("\n", "\\n").replace("\t", "\\t") for text in value)
+    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)

@@ -10,10 +10,11 @@ from typing import Literal
 
 from generation import Generation, SamplingParams
 
-Settings = dict[str, float | int | bool]
+Settings = dict[str, float | int | bool | str | list[str]]
 Generate = Callable[[SamplingParams], Generation]  # a run of the lab's model and prompt under other settings
 
 SEEDS_NEEDED = 4  # of a lab's five
+SENTENCE_ENDS = (".", "!", "?", "…", "”", '"', ")")
 
 
 @dataclass(frozen=True)
@@ -31,10 +32,6 @@ class Measure:
 
     value: float
     limit: float
-
-    @property
-    def over(self) -> float:
-        return max(0.0, self.value - self.limit)
 
 
 @dataclass(frozen=True)
@@ -73,14 +70,6 @@ class Verdict:
     def failing(self) -> list[Clause]:
         return [clause for clause in self.clauses if clause.met is False]
 
-    @property
-    def holding(self) -> list[Clause]:
-        return [clause for clause in self.clauses if clause.met]
-
-    @property
-    def waiting(self) -> list[Clause]:
-        return [clause for clause in self.clauses if clause.met is None]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
@@ -98,10 +87,6 @@ class Run:
         """Settings that differ from the lab's start."""
         before, now = self.start.params.as_dict(), self.setup.params.as_dict()
         return [name for name in now if now[name] != before[name]]
-
-    @property
-    def is_forced(self) -> bool:
-        return any(step.forced for step in self.generation.steps)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +109,8 @@ class ReproduceLoop:
                 _loops(generation),
                 _at_least("New tokens", len(generation.token_ids), self.min_new_tokens),
                 _ended_by_limit(generation),
-                _same_setup(run),
+                _same(run),
+                _nothing_taken(run),
                 _only_allowed(run),
             ),
             summary=_loop_words(generation),
@@ -151,7 +137,8 @@ class CureLoop:
     def judge(self, run: Run) -> Verdict:
         clauses = [
             *self._text_clauses(run.generation),
-            _same_setup(run),
+            _same(run),
+            _nothing_taken(run),
             _only_allowed(run),
             _at_most("Settings changed", len(run.changed), self.max_changed),
         ]
@@ -194,7 +181,7 @@ class StillLoops:
 
     kind: Literal["still_loops"] = "still_loops"
     solution: Settings = field(default_factory=dict)
-    setting: str
+    setting: Literal["repetition_penalty", "presence_penalty", "frequency_penalty"]
     at_least: float
 
     title = "It loops all the same"
@@ -210,7 +197,8 @@ class StillLoops:
                 Clause(f"{_words(self.setting)}, at least {self.at_least:g}", f"{value:g}", value >= self.at_least),
                 _loops(run.generation),
                 _ended_by_limit(run.generation),
-                _same_setup(run),
+                _same(run),
+                _nothing_taken(run),
                 Clause("All other settings as at the start", _listed(others) or "same", not others),
             ),
             summary=_loop_words(run.generation),
@@ -246,13 +234,217 @@ class SameAsGreedy:
                 params.temperature >= self.min_temperature,
             ),
             *text_clauses(run.generation),
-            _same_setup(run),
+            _same(run),
+            _nothing_taken(run),
             _only_allowed(run),
         ]
         return _over_seeds(run, clauses, text_clauses, needed=len(run.seeds))
 
 
-Goal = ReproduceLoop | CureLoop | StillLoops | SameAsGreedy
+@dataclass(frozen=True, kw_only=True)
+class EarlyWrongToken:
+    """One token taken by hand near the start, and the text that follows it is another one."""
+
+    kind: Literal["early_wrong_token"] = "early_wrong_token"
+    solution: Settings = field(default_factory=dict)
+    solution_forced: dict[int, int] = field(default_factory=dict)  # step → token id
+    within: int = 3  # steps
+    looked_at: int = 12  # tokens after it
+    min_different: int = 5
+
+    title = "Bend the text with one token"
+    short = "Bend it"
+    done = "Bent"
+    wanted = "Press a token in the table of an early step: it is taken, and the run goes on from it."
+
+    def judge(self, run: Run) -> Verdict:
+        taken = [step for step in run.generation.steps if step.forced]
+        greedy = run.generate(replace(run.setup.params, temperature=0))
+        at = taken[0].step if taken else 0
+        ours = run.generation.token_ids[at : at + self.looked_at]
+        theirs = greedy.token_ids[at : at + self.looked_at]
+        different = sum(a != b for a, b in zip(ours, theirs, strict=False)) if taken else 0
+        where = ", ".join(f"step {step.step}" for step in taken) or "none"
+        return Verdict(
+            clauses=(
+                Clause(
+                    f"One token taken, in the first {self.within} steps", where, len(taken) == 1 and at <= self.within
+                ),
+                Clause(
+                    "Not the likeliest token",
+                    f"rank {taken[0].rank}" if taken else "none",
+                    bool(taken) and taken[0].rank > 1,
+                ),
+                _at_least(f"Different among the next {self.looked_at} tokens", different, self.min_different),
+                _same(run),
+                _only_allowed(run),
+            ),
+            summary=f"{taken[0].token} at step {at} changed {different} of the next {len(ours)} tokens."
+            if taken
+            else "",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CutOff:
+    """The limit ends the run in the middle of a sentence."""
+
+    kind: Literal["cut_off"] = "cut_off"
+    solution: Settings = field(default_factory=dict)
+
+    title = "Have it cut off"
+    short = "Cut off"
+    done = "Cut off"
+    wanted = "The limit ends the run inside a sentence."
+
+    def judge(self, run: Run) -> Verdict:
+        text = run.generation.text.rstrip()
+        return Verdict(
+            clauses=(
+                _ended_by_limit(run.generation),
+                Clause(
+                    "An unfinished sentence", f"ends in {text[-12:]!r}", bool(text) and not text.endswith(SENTENCE_ENDS)
+                ),
+                _same(run, "model", "prompt"),
+                _nothing_taken(run),
+                _only_allowed(run),
+            ),
+            summary=f"Cut after {len(run.generation.token_ids)} tokens.",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndsByItself:
+    """The same beginning as at the lab's start, and now the model's own end."""
+
+    kind: Literal["ends_by_itself"] = "ends_by_itself"
+    solution: Settings = field(default_factory=dict)
+
+    title = "Let it end by itself"
+    short = "Own end"
+    done = "Ended by itself"
+    wanted = "The same beginning, up to the model’s own end token."
+
+    def judge(self, run: Run) -> Verdict:
+        start = run.generate(run.start.params).token_ids
+        ours, reason = run.generation.token_ids, run.generation.finish_reason
+        return Verdict(
+            clauses=(
+                Clause("Ended by its end token", ENDS[reason], reason == "eos"),
+                Clause(
+                    f"The same first {len(start)} tokens",
+                    "yes" if ours[: len(start)] == start else "no",
+                    ours[: len(start)] == start,
+                ),
+                _same(run, "model", "prompt"),
+                _nothing_taken(run),
+                _only_allowed(run),
+            ),
+            summary=f"It ends after {len(ours)} tokens.",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrderMatters:
+    """Settings under which truncating first and heating first keep different tokens."""
+
+    kind: Literal["order_matters"] = "order_matters"
+    solution: Settings = field(default_factory=dict)
+
+    title = "Make the order matter"
+    short = "Order"
+    done = "Shown"
+    wanted = "At step 1, temperature before truncation and after it keep different tokens."
+
+    def judge(self, run: Run) -> Verdict:
+        params = run.setup.params
+        other = run.generate(replace(params, temperature_last=not params.temperature_last))
+        ours, theirs = _kept_first(run.generation), _kept_first(other)
+        before, after = (theirs, ours) if params.temperature_last else (ours, theirs)
+        return Verdict(
+            clauses=(
+                Clause("Kept at step 1, temperature first and last", f"{before} and {after}", before != after),
+                _same(run, "model", "prompt"),
+                _nothing_taken(run),
+                _only_allowed(run),
+            ),
+            summary=f"Temperature first keeps {before}, temperature last keeps {after}.",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExactlyNSurvive:
+    """A cut that leaves a given number of tokens at the first step."""
+
+    kind: Literal["exactly_n_survive"] = "exactly_n_survive"
+    solution: Settings = field(default_factory=dict)
+    n: int
+
+    title = "Leave exactly that many"
+    short = "Exactly"
+    done = "Exactly"
+    wanted = "Look at the last column of step 1: how many are not out?"
+
+    def judge(self, run: Run) -> Verdict:
+        kept = _kept_first(run.generation)
+        return Verdict(
+            clauses=(
+                Clause(f"Tokens left at step 1, exactly {self.n}", str(kept), kept == self.n),
+                _same(run, "model", "prompt"),
+                _nothing_taken(run),
+                _only_allowed(run),
+            ),
+            summary=f"{kept} tokens are left at step 1.",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CacheChangesCost:
+    """Two runs that differ in the KV cache alone: the same tokens, and many times the arithmetic."""
+
+    kind: Literal["cache_changes_cost"] = "cache_changes_cost"
+    solution: Settings = field(default_factory=dict)
+    min_ratio: float
+
+    title = "The same tokens at many times the cost"
+    short = "Cost"
+    done = "Shown"
+    wanted = "Switch the cache off. The run with the cache is made for you beside it."
+
+    def judge(self, run: Run) -> Verdict:
+        params = run.setup.params
+        cached = run.generate(replace(params, use_kv_cache=True))
+        ratio = (run.generation.multiply_adds or 0) / (cached.multiply_adds or 1)
+        same = run.generation.token_ids == cached.token_ids
+        return Verdict(
+            clauses=(
+                Clause("The KV cache is off", "on" if params.use_kv_cache else "off", not params.use_kv_cache),
+                Clause("The same tokens with it and without", "yes" if same else "no", same),
+                Clause(
+                    f"Multiply-adds, at least {self.min_ratio:g} times as many",
+                    f"{ratio:.1f} times",
+                    ratio >= self.min_ratio,
+                ),
+                _same(run, "model", "prompt"),
+                _nothing_taken(run),
+                _only_allowed(run),
+            ),
+            summary=f"{len(cached.token_ids)} tokens, the same ones, at {ratio:.1f} times the multiply-adds.",
+        )
+
+
+Goal = (
+    ReproduceLoop
+    | CureLoop
+    | StillLoops
+    | SameAsGreedy
+    | EarlyWrongToken
+    | CutOff
+    | EndsByItself
+    | OrderMatters
+    | ExactlyNSurvive
+    | CacheChangesCost
+)
 
 
 def _over_seeds(
@@ -302,17 +494,27 @@ def _ended_freely(generation: Generation) -> Clause:
     return Clause("Ended by itself or by the limit", ENDS[reason], reason in {"eos", "length"})
 
 
-def _same_setup(run: Run) -> Clause:
-    differs = []
-    if run.setup.model != run.start.model:
-        differs.append("model")
-    if run.setup.prompt.split() != run.start.prompt.split():
-        differs.append("prompt")
-    if run.setup.params.max_new_tokens != run.start.params.max_new_tokens:
-        differs.append("length")
-    if run.is_forced:
-        differs.append("forced tokens")
-    return Clause("Model, prompt and length", f"{_listed(differs)} changed" if differs else "same", not differs)
+def _same(run: Run, *what: str) -> Clause:
+    """Compare the run's setup with the lab's start: model, prompt and length, or the parts named."""
+    pairs = {
+        "model": (run.setup.model, run.start.model),
+        "prompt": (run.setup.prompt.split(), run.start.prompt.split()),
+        "length": (run.setup.params.max_new_tokens, run.start.params.max_new_tokens),
+    }
+    wanted = what or tuple(pairs)
+    differs = [name for name in wanted if pairs[name][0] != pairs[name][1]]
+    *first, last = wanted
+    name = f"{', '.join(first)} and {last}".capitalize()
+    return Clause(name, f"{_listed(differs)} changed" if differs else "same", not differs)
+
+
+def _nothing_taken(run: Run) -> Clause:
+    taken = sum(step.forced for step in run.generation.steps)
+    return Clause("No token taken by hand", str(taken) if taken else "none", not taken)
+
+
+def _kept_first(generation: Generation) -> int:
+    return generation.steps[0].stages[-1].kept
 
 
 def _only_allowed(run: Run) -> Clause:

@@ -1,6 +1,7 @@
 """Labs and what happens in them: Lab, Recording, Run, LabResult."""
 
 import json
+import zlib
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import timedelta
@@ -33,7 +34,7 @@ class TooManyRuns(Exception):
     def __init__(self, retry_after: int) -> None:
         super().__init__(
             f"{settings.RUNS_PER_MINUTE} runs in a minute are the most. "
-            f"Wait {retry_after} seconds and press Run again; your settings are kept."
+            f"Wait {retry_after} second{'' if retry_after == 1 else 's'} and press Run again; your settings are kept."
         )
         self.retry_after = retry_after  # seconds
 
@@ -48,9 +49,10 @@ class Lab(models.Model):
     model = models.CharField(max_length=100)
     prompt = models.TextField()
     start = models.JSONField(help_text="Settings at the start; those left out are neutral.")
-    allowed = models.JSONField(help_text="Names of the settings that the learner may change.")
+    allowed = models.JSONField(blank=True, help_text="Names of the settings that the learner may change.")
     seeds = models.JSONField(default=list, blank=True, help_text="Five seeds, where sampling is allowed.")
     goals = models.JSONField(help_text="One goal or two: kind, numbers, solution.")
+    loaded_digest = models.CharField(max_length=64, blank=True, editable=False)  # of its file, when last loaded
 
     class Meta:
         ordering: ClassVar = ["title"]
@@ -98,7 +100,8 @@ class Recording(models.Model):
     prompt = models.TextField()
     settings = models.JSONField()
     forced = models.JSONField(default=dict)
-    steps = models.JSONField(default=list)  # as far as anybody has watched
+    packed_steps = models.BinaryField(default=b"")  # as far as anybody has watched; zlib over JSON
+    n_steps = models.PositiveIntegerField(default=0)
     result = models.JSONField(null=True)  # the Generation without its steps, once it has ended
 
     objects = RecordingManager()
@@ -110,23 +113,33 @@ class Recording(models.Model):
     def params(self) -> SamplingParams:
         return SamplingParams(**self.settings)
 
+    @cached_property
+    def steps(self) -> list[dict[str, Any]]:
+        """The steps computed so far, as plain data."""
+        return json.loads(zlib.decompress(self.packed_steps)) if self.packed_steps else []
+
     @property
     def generation(self) -> Generation | None:
         """The finished run, or None while it has not ended."""
         return generation_from_dict({**self.result, "steps": self.steps}) if self.result else None
 
     def save_steps(self, steps: list[Step]) -> None:
-        """Keep what has been computed of an unfinished run."""
-        if not self.result and len(steps) > len(self.steps):
-            self.steps = [asdict(step) for step in steps]
-            Recording.objects.filter(pk=self.pk, result__isnull=True).update(steps=self.steps)
+        """Keep what has been computed of an unfinished run, if it is more than is kept already."""
+        shorter = Recording.objects.filter(pk=self.pk, result__isnull=True, n_steps__lt=len(steps))
+        data = [asdict(step) for step in steps]
+        if shorter.update(packed_steps=_packed(data), n_steps=len(data)):
+            self.steps = data
 
     def save_generation(self, generation: Generation) -> None:
         """Keep a run that ended by itself."""
         record = asdict(generation)
         self.steps = record.pop("steps")
-        self.result = record
-        self.save(update_fields=["steps", "result"])
+        self.packed_steps, self.n_steps, self.result = _packed(self.steps), len(self.steps), record
+        self.save(update_fields=["packed_steps", "n_steps", "result"])
+
+
+def _packed(steps: list[dict[str, Any]]) -> bytes:
+    return zlib.compress(json.dumps(steps, separators=(",", ":")).encode())
 
 
 class RunQuerySet(models.QuerySet["Run"]):
@@ -180,7 +193,8 @@ class Run(models.Model):
     pace = models.PositiveSmallIntegerField(null=True)  # tokens a second; 0 all at once; None by hand
     n_steps = models.PositiveIntegerField(default=0)  # shown to the learner so far
     finish_reason = models.CharField(max_length=12, blank=True)  # empty while it goes on
-    verdicts = models.JSONField(default=list)  # of the lab's goals, once it has ended
+    failure = models.CharField(max_length=200, blank=True)  # why the model could not go on
+    verdicts = models.JSONField(default=dict)  # by the kind of the lab's goals, once it has ended
     shared = models.BooleanField(default=False)
     created = models.DateTimeField(auto_now_add=True)
 
@@ -213,11 +227,14 @@ class Run(models.Model):
         """The steps that the learner has seen."""
         return [step_from_dict(step) for step in self.recording.steps[: self.n_steps]]
 
-    def close(self, finish_reason: str, n_steps: int) -> bool:
-        """End the run; False if it had ended before."""
-        self.n_steps, self.finish_reason = n_steps, finish_reason
-        open_run = Run.objects.open().filter(pk=self.pk)
-        return bool(open_run.update(n_steps=n_steps, finish_reason=finish_reason))
+    def close(self, finish_reason: str, n_steps: int, failure: str = "") -> None:
+        """End the run, unless it has ended before."""
+        values = {"n_steps": n_steps, "finish_reason": finish_reason, "failure": failure[:200]}
+        if Run.objects.open().filter(pk=self.pk).update(**values):
+            self.n_steps, self.finish_reason, self.failure = n_steps, finish_reason, failure[:200]
+            self.__dict__.pop("steps", None)
+        else:
+            self.refresh_from_db(fields=list(values))
 
 
 class LabResult(models.Model):

@@ -1,7 +1,7 @@
 """What the templates of a panel are given: runs, tokens, bars and goals, ready to be shown."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
@@ -28,6 +28,7 @@ class Token:
     number: int  # its step; 0 in the prompt
     text: str
     is_control: bool = False
+    is_forced: bool = False
     tint: str = ""  # "a" or "b" inside a loop
     copy: int = 0  # at the first token of a loop's copy: its number
     is_chosen: bool = False
@@ -54,6 +55,7 @@ class Column:
 class Row:
     """A token in the table of a step."""
 
+    token_id: int
     token: str
     bars: list[Bar]
     is_chosen: bool
@@ -103,6 +105,7 @@ class Trace:
     text: str
     positions: int
     tokens_per_second: str
+    multiply_adds: str
     step: StepView | None
 
 
@@ -129,6 +132,7 @@ class Panel:
     form: RunForm
     action: str  # where the form posts
     back: str  # the page that the panel is on
+    fresh: str = ""  # where the panel is as it was at the start
     trace: Trace | None = None
     goals: list[GoalView] = field(default_factory=list)
     notice: str = ""
@@ -157,10 +161,16 @@ def lab_panel(
         form=form or RunForm(lab=lab, run=run),
         action=action,
         back=back,
-        trace=trace(run, engine.steps_of(run), chosen, streaming=run.is_open and not run.is_by_hand) if run else None,
+        fresh=f"{action if back.startswith('/runs/') else back}?from=start",
+        trace=trace(run, engine.steps_of(run), chosen, streaming=_is_streaming(run, learner)) if run else None,
         goals=goal_views(lab, run, learner) if lab else [],
         notice=notice,
     )
+
+
+def _is_streaming(run: Run, learner: User | AnonymousUser) -> bool:
+    """Tell whether the page opens the run's stream: its owner's pages do, while it goes on by itself."""
+    return run.is_open and not run.is_by_hand and run.learner_id == learner.pk
 
 
 def streaming_panel(run: Run, steps: Sequence[Step]) -> Panel:
@@ -194,6 +204,7 @@ def trace(run: Run, steps: Sequence[Step], chosen: int = 0, streaming: bool = Fa
         text="".join(step.piece for step in steps),
         positions=sum(step.computed_positions for step in steps),
         tokens_per_second=_speed(generation),
+        multiply_adds=f"{generation.multiply_adds:,}" if generation and generation.multiply_adds else "",
         step=step_view(opened, recording.params, len(steps), model.vocab_size) if opened else None,
     )
 
@@ -246,13 +257,12 @@ def strip_token(step: Step, loop: Loop | None, chosen: int = 0) -> Token:
     """Return a step's token, tinted if it stands in the loop."""
     text, is_control = (step.piece, False) if step.piece else (step.token, True)
     index = step.step - 1
+    token = Token(step.step, text, is_control, step.forced, is_chosen=step.step == chosen)
     if loop is None or index < loop.start:
-        return Token(step.step, text, is_control, is_chosen=step.step == chosen)
+        return token
     copy, place = divmod(index - loop.start, loop.period)
     numbered = place == 0 and (loop.period >= NUMBER_EACH_FROM or copy == 0 or (copy + 1) % 5 == 0)
-    return Token(
-        step.step, text, is_control, "ab"[copy % 2], copy + 1 if numbered else 0, is_chosen=step.step == chosen
-    )
+    return replace(token, tint="ab"[copy % 2], copy=copy + 1 if numbered else 0)
 
 
 def step_view(step: Step, params: SamplingParams, n_steps: int, vocab_size: int) -> StepView:
@@ -283,7 +293,9 @@ def step_view(step: Step, params: SamplingParams, n_steps: int, vocab_size: int)
                 seen_before = number and bars[-1].role != "hollow"
                 width = _per_cent(before / longest * FILL) if seen_before else bars[-1].width
                 bars.append(Bar(width, "out", "hollow"))
-        rows.append(Row(_visible(names[token_id]), bars, token_id == step.token_id, bars[-1].role == "hollow"))
+        rows.append(
+            Row(token_id, _visible(names[token_id]), bars, token_id == step.token_id, bars[-1].role == "hollow")
+        )
 
     shares, end = [], 0.0
     for row in last.top:
@@ -326,8 +338,8 @@ def goal_views(lab: Lab, run: Run | None, learner: User | AnonymousUser) -> list
         for result in LabResult.objects.filter(lab=lab, learner=learner.pk or 0).select_related("run")
     }
     views = []
-    for number, goal in enumerate(lab.spec.goals):
-        verdict = run.verdicts[number] if run and run.lab_id == lab.pk and run.verdicts else None
+    for goal in lab.spec.goals:
+        verdict = run.verdicts.get(goal.kind) if run and run.lab_id == lab.pk else None
         clauses = verdict["clauses"] if verdict else []
         parts = {
             "failing": [clause | {"bar": _limit_bar(clause)} for clause in clauses if clause["met"] is False],
@@ -338,8 +350,10 @@ def goal_views(lab: Lab, run: Run | None, learner: User | AnonymousUser) -> list
         if verdict and not parts["failing"] and not parts["waiting"]:
             views.append(GoalView(goal.title, goal.short, "met", goal.done, verdict["summary"], seeds=seeds))
         elif goal.kind in results:
-            summary = results[goal.kind].run.verdicts[number]["summary"]
-            views.append(GoalView(goal.title, goal.short, "met", goal.done, f"An earlier run. {summary}"))
+            summary = results[goal.kind].run.verdicts.get(goal.kind, {}).get("summary", "")
+            views.append(
+                GoalView(goal.title, goal.short, "met", goal.done, f"An earlier run. {summary}", **parts, seeds=seeds)
+            )
         elif verdict:
             views.append(GoalView(goal.title, goal.short, "unmet", "Not yet", "", **parts, seeds=seeds))
         else:
@@ -350,7 +364,13 @@ def goal_views(lab: Lab, run: Run | None, learner: User | AnonymousUser) -> list
 def _raw_row(candidate: Candidate, is_chosen: bool, longest: float) -> Row:
     role = "chosen" if is_chosen else "kept"
     width = _per_cent(candidate.probability / longest * FILL)
-    return Row(_visible(candidate.token), [Bar(width, f"{candidate.probability:.3f}", role)], is_chosen, is_out=False)
+    return Row(
+        candidate.token_id,
+        _visible(candidate.token),
+        [Bar(width, f"{candidate.probability:.3f}", role)],
+        is_chosen,
+        is_out=False,
+    )
 
 
 def _limit_bar(clause: dict[str, Any]) -> dict[str, str] | None:
@@ -379,17 +399,30 @@ def _column(name: str, kept: int, dropped: float, params: SamplingParams, vocab_
             shape = "steeper" if params.temperature < 1 else "flatter"
             return Column(f"Temperature {params.temperature:g}", f"same order, {shape}")
         case "repetition_penalty":
-            return Column(f"Penalty {params.repetition_penalty:g}", "seen tokens lowered")
+            moved = "lowered" if params.repetition_penalty > 1 else "raised"
+            return Column(f"Penalty {params.repetition_penalty:g}", f"seen tokens {moved}")
+        case "frequency_penalty":
+            return Column(f"Frequency {params.frequency_penalty:g}", "for each time seen")
+        case "presence_penalty":
+            return Column(f"Presence {params.presence_penalty:g}", "once if seen")
+        case "no_repeat_ngram_size":
+            return Column(f"No {params.no_repeat_ngram_size}-gram twice", cut)
+        case "min_p":
+            return Column(f"Min-p {params.min_p:g}", cut)
         case "top_k":
-            return Column(f"Top-k {params.top_k}", cut)
-        case _:
+            return Column(f"Top-k {str(params.top_k)[:12]}", cut)
+        case "top_p":
             return Column(f"Top-p {params.top_p:g}", cut)
+        case _:
+            raise ValueError(f"stage {name!r} has no words for its column")
 
 
 def _heading(run: Run, n_steps: int) -> str:
     tokens = f"{n_steps} token{'' if n_steps == 1 else 's'}"
     if run.is_open:
         return f"Run by hand, {tokens} so far" if run.is_by_hand else "Run, going on"
+    if run.failure:
+        return f"Run, ended early after {tokens}: {run.failure}"
     if run.finish_reason == "cancelled":
         return f"Run, stopped after {tokens}"
     if run.finish_reason == "length":

@@ -1,4 +1,4 @@
-"""A run's event stream: one server-sent event for each token, paced for the eye.
+"""A run's event stream, for its owner: one server-sent event for each token, paced for the eye.
 
 The stream pulls: the next step is computed when this watcher is ready for it, so a lost connection
 stops the computation by itself. Steps that were computed are kept, and a reconnect goes on from there.
@@ -14,6 +14,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.db import connections
 from django.http import Http404, HttpRequest, StreamingHttpResponse
 from django.template.loader import render_to_string
+from django.views.decorators.http import require_GET
 
 from generation import LogitsError, Loop
 from quizsite.accounts.models import User
@@ -28,10 +29,11 @@ RETRY = 1000  # ms until the browser tries again
 EXPIRING: set[asyncio.Task[None]] = set()  # a task without a reference may be collected before its end
 
 
+@require_GET
 async def run_stream(request: HttpRequest, run_id: UUID) -> StreamingHttpResponse:
-    """Stream a run to somebody who may see it."""
+    """Stream a run to its owner; another's, and one made by hand, is not to be found here."""
     user = await request.auser()
-    run = await _in_thread(_visible_run, run_id, user)
+    run = await _in_thread(_run_of, run_id, user)
     await sync_to_async(connections.close_all)()  # nothing is held open while the stream waits
     return StreamingHttpResponse(
         _events(run, user),
@@ -50,7 +52,7 @@ async def _events(run: Run, user: Learner) -> AsyncIterator[str]:
     try:
         n_steps, loop, text = await asyncio.to_thread(_snapshot, show)
         yield text
-        while not show.stopped:
+        while not show.is_stopped:
             found = await asyncio.to_thread(_next, show, n_steps + 1, loop)
             if found is None:
                 break
@@ -59,26 +61,26 @@ async def _events(run: Run, user: Learner) -> AsyncIterator[str]:
             yield text
             if run.pace:
                 await asyncio.sleep(1 / run.pace)
-        if not show.stopped:
+        if not show.is_stopped:
             await _in_thread(engine.finish, run)
         yield await _in_thread(_last_events, run, user, False)
     except LogitsError as error:
-        await _in_thread(engine.stop, run)
-        yield _event("step", n_steps, render_to_string("labs/failed.html", {"message": str(error)}))
-        yield await _in_thread(_last_events, run, user, False)
+        await _in_thread(engine.fail, run, error)
+        yield await _in_thread(_last_events, run, user, True)
     finally:
         show.watchers -= 1
-        if not show.stopped:
-            task = asyncio.get_running_loop().create_task(_expire(show))
+        if not show.watchers and not show.is_stopped:
+            show.losses += 1
+            task = asyncio.get_running_loop().create_task(_expire(show, show.losses))
             EXPIRING.add(task)
             task.add_done_callback(EXPIRING.discard)
 
 
-async def _expire(show: Show) -> None:
-    """Keep what a lost stream has shown, and cancel the run if nobody comes back."""
+async def _expire(show: Show, loss: int) -> None:
+    """Keep what a lost stream has shown, and cancel the run if nobody comes back after this loss."""
     await _in_thread(_keep, show)
     await asyncio.sleep(engine.LOST_AFTER)
-    if not show.watchers and not show.stopped:
+    if show.losses == loss and not show.watchers and not show.is_stopped:
         await _in_thread(engine.stop, show.run)
 
 
@@ -87,8 +89,8 @@ def _keep(show: Show) -> None:
     Run.objects.open().filter(pk=show.run.pk).update(n_steps=show.n_steps)
 
 
-def _visible_run(run_id: UUID, user: Learner) -> Run:
-    run = Run.objects.visible_to(user).with_recording().filter(pk=run_id).first()
+def _run_of(run_id: UUID, user: Learner) -> Run:
+    run = Run.objects.by(user).with_recording().filter(pk=run_id, pace__isnull=False).first()
     if not run:
         raise Http404
     return run
@@ -96,6 +98,8 @@ def _visible_run(run_id: UUID, user: Learner) -> Run:
 
 def _snapshot(show: Show) -> tuple[int, Loop | None, str]:
     """Return the run as far as it has been shown: whoever connects again sees it whole."""
+    if show.n_steps:
+        show.live.step(show.n_steps)  # after a restart of the server they are not there yet
     panel = streaming_panel(show.run, show.live.steps[: show.n_steps])
     trace = panel.trace
     assert trace
@@ -118,7 +122,7 @@ def _next(show: Show, number: int, loop: Loop | None) -> tuple[int, Loop | None,
 
 
 def _last_events(run: Run, user: Learner, whole: bool) -> str:
-    run = _visible_run(run.pk, user)
+    run = _run_of(run.pk, user)
     return _event("finish", run.n_steps, finished_html(run, user, whole)) + _event("done", run.n_steps, "")
 
 

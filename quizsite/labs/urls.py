@@ -11,5 +11,6 @@ urlpatterns = [
     path("runs/<uuid:run_id>/", views.run_page, name="run"),
     path("runs/<uuid:run_id>/stream/", stream.run_stream, name="stream"),
     path("runs/<uuid:run_id>/stop/", views.stop_run, name="stop"),
+    path("runs/<uuid:run_id>/take/", views.take_token, name="take"),
     path("runs/<uuid:run_id>/share/", views.share_run, name="share"),
 ]

@@ -6,9 +6,9 @@ and that each goal's solution meets it.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from generation import (
     Generation,
@@ -22,6 +22,7 @@ from generation import (
 from quizsite.labs.goals import Generate, Goal, Run, Settings, Setup, Verdict
 
 N_SEEDS = 5
+OVER_SEEDS = {"cure_loop", "same_as_greedy"}  # goals that a single run cannot meet
 
 FactId = Annotated[str, Field(pattern=r"^[MSCXTA]\d{1,2}$")]
 
@@ -44,9 +45,19 @@ class LabSpec(BaseModel):
     model: str
     prompt: str = Field(max_length=2000)
     start: Settings
-    allowed: list[str] = Field(min_length=1)
+    allowed: list[str]
     seeds: list[int] = Field(default=[], max_length=N_SEEDS)
     goals: list[Annotated[Goal, Field(discriminator="kind")]] = Field(min_length=1, max_length=2)
+
+    @model_validator(mode="after")
+    def _goals_have_what_they_need(self) -> Self:
+        kinds = [goal.kind for goal in self.goals]
+        if len(set(kinds)) < len(kinds):
+            raise ValueError(f"goals must be of different kinds, got {kinds[0]} twice")
+        for kind in OVER_SEEDS & set(kinds):
+            if len(self.seeds) != N_SEEDS:
+                raise ValueError(f"the goal {kind} needs {N_SEEDS} seeds, got {len(self.seeds)}")
+        return self
 
     @field_validator("start", mode="after")
     @classmethod
@@ -74,13 +85,20 @@ class LabSpec(BaseModel):
     def start_params(self) -> SamplingParams:
         return params_of({}, self.start)
 
-    def judge(self, params: SamplingParams) -> list[Verdict]:
+    def judge(self, params: SamplingParams, forced: Mapping[int, int] | None = None) -> list[Verdict]:
         """Run the lab's model under the settings, here and now, and judge every goal."""
-        run = self.run_of(Setup(self.model, self.prompt, params), self.generate(params), self.generate)
+        setup = Setup(self.model, self.prompt, params)
+        run = self.run_of(setup, self.generate(params, forced), self.generate)
         return [goal.judge(run) for goal in self.goals]
 
-    def generate(self, params: SamplingParams) -> Generation:
-        return generate(load_model(self.model), self.prompt, params)
+    def generate(self, params: SamplingParams, forced: Mapping[int, int] | None = None) -> Generation:
+        return generate(load_model(self.model), self.prompt, params, forced)
+
+    def judge_solution(self, number: int) -> Verdict:
+        """Run the solution of a goal, counted from 0, and judge that goal."""
+        goal = self.goals[number]
+        params, forced = params_of(self.start, goal.solution), getattr(goal, "solution_forced", None)
+        return self.judge(params, forced)[number]
 
     def run_of(self, setup: Setup, generation: Generation, generate: Generate) -> Run:
         """Return a run to be judged against this lab; `generate` gives the other runs that a goal asks for."""
@@ -118,8 +136,8 @@ def prove(spec: LabSpec) -> list[Problem]:
         if all(verdict.is_met for verdict in spec.judge(spec.start_params)):
             return [Problem(("start",), "the start must not meet all goals, but it does")]
         problems = []
-        for number, goal in enumerate(spec.goals):
-            verdict = spec.judge(params_of(spec.start, goal.solution))[number]
+        for number in range(len(spec.goals)):
+            verdict = spec.judge_solution(number)
             if not verdict.is_met:
                 failing = "; ".join(f"{c.name}: {c.value}" for c in verdict.failing)
                 problems.append(

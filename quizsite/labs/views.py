@@ -4,7 +4,7 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from django.contrib.auth.models import AnonymousUser
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -12,8 +12,8 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from quizsite.accounts.guests import learner_key, learner_of
 from quizsite.htmx import HtmxRequest, number_in, render_part
 from quizsite.labs import engine
-from quizsite.labs.forms import RunForm
-from quizsite.labs.models import Lab, Run, TooManyRuns
+from quizsite.labs.forms import DEFAULT_PACE, RunForm
+from quizsite.labs.models import Lab, Recording, Run, TooManyRuns
 from quizsite.labs.panels import Panel, lab_panel
 
 
@@ -52,6 +52,18 @@ def stop_run(request: HtmxRequest, run_id: UUID) -> HttpResponse:
 
 
 @require_POST
+def take_token(request: HtmxRequest, run_id: UUID) -> HttpResponse:
+    """Take another token at a step of a run: a new run goes on from there, the old one stays."""
+    run = get_object_or_404(Run.objects.with_recording().visible_to(request.user), pk=run_id)
+    step, typed = number_in(request.POST.get("step")), request.POST.get("token_id")
+    token_id = number_in(typed)
+    recording = engine.with_token(run, step, token_id) if token_id or typed == "0" else None
+    if recording is None:
+        raise Http404("there is no such step or token")
+    return _started(request, run.lab, recording, int(DEFAULT_PACE), {}, RunForm(lab=run.lab, run=run))
+
+
+@require_POST
 def share_run(request: HtmxRequest, run_id: UUID) -> HttpResponse:
     """Let anybody with the link see a run, or nobody again."""
     run = get_object_or_404(Run.objects.with_recording().by(request.user), pk=run_id)
@@ -71,13 +83,27 @@ def _panel_page(request: HtmxRequest, lab: Lab | None, context: dict[str, object
 
 def _pressed(request: HtmxRequest, lab: Lab | None, context: dict[str, object]) -> HttpResponse:
     """Run or Step was pressed: start a run, or show the next token of the one by hand."""
-    form, back = RunForm(request.POST, lab=lab), _page_of(request)
-    if not form.is_valid():
-        last = Run.objects.by(request.user).latest_in(lab)
-        return _show(request, context, lab_panel(lab, request.user, back, form=form, run=last), status=422)
-    pace = None if request.POST.get("do") == "step" else int(form.pace)
+    form = RunForm(request.POST, lab=lab)
+    if form.is_valid():
+        pace = None if request.POST.get("do") == "step" else int(form.pace)
+        return _started(request, lab, form.recording(), pace, context, form)
+    last = Run.objects.by(request.user).latest_in(lab)
+    panel = lab_panel(lab, request.user, _page_of(request), form=form, run=last)
+    return _show(request, context, panel, status=422)
+
+
+def _started(
+    request: HtmxRequest,
+    lab: Lab | None,
+    recording: Recording,
+    pace: int | None,
+    context: dict[str, object],
+    form: RunForm,
+) -> HttpResponse:
+    """Start a run and show it coming; without JavaScript, send the browser to the finished run."""
+    back = _page_of(request)
     try:
-        run = engine.press(learner_of(request), lab, form.recording(), pace)
+        run = engine.press(learner_of(request), lab, recording, pace)
     except TooManyRuns as error:
         last = Run.objects.by(request.user).latest_in(lab)
         panel = lab_panel(lab, request.user, back, form=form, run=last, notice=str(error))
@@ -88,7 +114,8 @@ def _pressed(request: HtmxRequest, lab: Lab | None, context: dict[str, object]) 
         return _show(request, context, lab_panel(lab, request.user, back, form=form, run=run))
     if not run.is_by_hand:
         engine.finish(run)
-    return redirect(f"{back}#lab")  # a refresh starts nothing
+    # a refresh starts nothing; a run's page would show the old run
+    return redirect(run.get_absolute_url() if back.startswith("/runs/") else f"{back}#lab")
 
 
 def _show(request: HtmxRequest, context: dict[str, object], panel: Panel, status: int = 200) -> HttpResponse:
@@ -97,7 +124,9 @@ def _show(request: HtmxRequest, context: dict[str, object], panel: Panel, status
 
 def _page_of(request: HtmxRequest) -> str:
     """Return the page of this site that the panel is on, without its query."""
-    back = request.POST.get("back") or (request.htmx.current_url_abs_path if request.htmx else "") or request.path
-    path = urlsplit(back).path
+    try:
+        path = urlsplit(request.POST.get("back") or request.headers.get("HX-Current-URL") or request.path).path
+    except ValueError:
+        path = request.path
     is_ours = path.startswith("/") and url_has_allowed_host_and_scheme(path, allowed_hosts=None)
     return path if is_ours else request.path

@@ -7,6 +7,7 @@ from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.db.models import F, QuerySet, TextField
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 
 from quizsite.questions.models import Option, Question, QuestionVersion, Topic
 from quizsite.questions.validation import LEVELS, STATUSES, QuestionSpec, read_question
@@ -72,6 +73,7 @@ class VersionForm(forms.ModelForm[QuestionVersion]):
         )
 
     question: Question | None = None  # whose next version this is; set by the admin
+    opened: QuestionVersion | None = None  # the version that was on the screen
     spec: QuestionSpec | None = None  # what the validator made of form and options together
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -79,6 +81,16 @@ class VersionForm(forms.ModelForm[QuestionVersion]):
         if self.question:
             for name in OF_THE_QUESTION:
                 self.initial[name] = getattr(self.question, name)
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        current = self.question.current if self.question else None
+        if current and self.opened and current.pk != self.opened.pk:
+            raise ValidationError(
+                f"Version {current.number} was saved since you opened version {self.opened.number}. "
+                "Nothing is overwritten: copy what you typed into the question as it is now."
+            )
+        return cleaned
 
     def clean_slug(self) -> str:
         slug: str = self.cleaned_data["slug"]
@@ -141,7 +153,6 @@ class QuestionAdmin(admin.ModelAdmin[QuestionVersion]):
     list_select_related = ["question__topic"]
     ordering = ["question__topic__position", "question__slug"]
     actions = ["publish", "archive"]
-    save_as_continue = False
     fieldsets = [
         (None, {"fields": ["slug", ("topic", "level", "status"), "kind", "title", "text"]}),
         ("Covers", {"fields": ["facts", "lab"]}),
@@ -177,7 +188,10 @@ class QuestionAdmin(admin.ModelAdmin[QuestionVersion]):
         self.message_user(request, f"{n_changed} now {status}.")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[QuestionVersion]:
-        return super().get_queryset(request).filter(question__current=F("pk")).select_related("question")
+        """All versions when one is opened, the current ones in the list."""
+        versions = super().get_queryset(request).select_related("question")
+        is_list = bool(request.resolver_match and str(request.resolver_match.url_name).endswith("_changelist"))
+        return versions.filter(question__current=F("pk")) if is_list else versions
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False  # archiving is how a question goes
@@ -187,7 +201,7 @@ class QuestionAdmin(admin.ModelAdmin[QuestionVersion]):
     ) -> HttpResponse:
         """Save an edit as Django's "save as new" would: the version that was opened stays as it is."""
         opened = self.get_object(request, object_id) if object_id else None
-        request.edited = opened.question if opened else None  # type: ignore[attr-defined]
+        request.opened = opened  # type: ignore[attr-defined]
         if request.method == "POST" and opened:
             posted = request.POST.copy()
             posted["_saveasnew"] = "1"
@@ -199,7 +213,8 @@ class QuestionAdmin(admin.ModelAdmin[QuestionVersion]):
         base: Any = super().get_form(request, obj, change, **kwargs)
 
         class Form(base):  # type: ignore[misc]
-            question = request.edited  # type: ignore[attr-defined]
+            opened = request.opened  # type: ignore[attr-defined]
+            question = request.opened.question if request.opened else None  # type: ignore[attr-defined]
 
             def __init__(self, *args: Any, **kwargs: Any) -> None:
                 super().__init__(*args, **kwargs)
@@ -213,12 +228,26 @@ class QuestionAdmin(admin.ModelAdmin[QuestionVersion]):
         for name in OF_THE_QUESTION:
             setattr(question, name, form.cleaned_data[name])
         question.save()
-        version = question.revise(form.spec) or question.current
+        version = question.revise(form.spec)
+        request.made_version = version is not None  # type: ignore[attr-defined]
+        version = version or question.current
         assert version
         obj.pk, obj.question, obj.number = version.pk, question, version.number
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         """Do nothing: the options were kept with their version."""
+
+    def response_add(
+        self, request: HttpRequest, obj: QuestionVersion, post_url_continue: str | None = None
+    ) -> HttpResponse:
+        made = request.made_version  # type: ignore[attr-defined]
+        self.message_user(
+            request,
+            f"“{obj.title}” is saved as version {obj.number}." if made else f"“{obj.title}”: the text is as it was.",
+        )
+        if "_continue" in request.POST:
+            return redirect("admin:questions_questionversion_change", obj.pk)
+        return redirect("admin:questions_questionversion_changelist")
 
     def construct_change_message(
         self, request: HttpRequest, form: Any, formsets: Any, add: bool = False

@@ -48,6 +48,8 @@ class Question(models.Model):
         "QuestionVersion", null=True, editable=False, on_delete=models.SET_NULL, related_name="+"
     )
 
+    loaded_digest = models.CharField(max_length=64, blank=True, editable=False)  # of its file, when last loaded
+
     objects = QuestionQuerySet.as_manager()
 
     class Meta:

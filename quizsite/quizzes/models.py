@@ -9,7 +9,7 @@ from django.db import models, transaction
 
 from quizsite.accounts.models import User
 from quizsite.questions.kinds import kind_named
-from quizsite.questions.kinds.kind import Response
+from quizsite.questions.kinds.kind import NotAnswered, Response
 from quizsite.questions.models import Question, QuestionVersion
 
 VERDICTS = [("right", "Right"), ("partly", "Partly right"), ("wrong", "Wrong")]
@@ -29,9 +29,11 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
         """Grade the response and keep it; the same token again returns the same answer."""
         with transaction.atomic():
             User.objects.select_for_update().get(pk=learner.pk)  # one answer at a time for each learner
-            known = self.filter(learner=learner, token=token).first()
-            if known:
+            known = self.select_related("version").filter(learner=learner, token=token).first()
+            if known and known.version.question_id == version.question_id:
                 return known
+            if known:
+                raise NotAnswered("This form has been used for another question. Choose again.")
             grade = kind_named(version.kind).grade(version, response)
             last = self.filter(learner=learner, version=version).aggregate(last=models.Max("try_number"))["last"]
             return self.create(

@@ -70,11 +70,11 @@ def _answered(request: HtmxRequest, asked: Question) -> HttpResponse:
     try:
         token = UUID(request.POST.get("token", ""))
         response = kind_named(version.kind).read(version, request.POST.dict(), learner)
+        answer = Answer.objects.record(learner_of(request), version, response, token)
     except ValueError:
         return _question_page(request, asked, None, "This form cannot be read. Choose again.", 422)
     except NotAnswered as missing:
         return _question_page(request, asked, None, str(missing), 422)
-    answer = Answer.objects.record(learner_of(request), version, response, token)
     if not request.htmx:
         return redirect(f"{asked.get_absolute_url()}#main")
     return _question_page(request, asked, answer)
@@ -100,7 +100,8 @@ def _question_page(
     else:
         context |= kind.ask(version, key) | {"token": uuid4()}
     if version.lab and not request.htmx:
-        run = Run.objects.by(request.user).latest_in(version.lab)
+        at_start = request.GET.get("from") == "start"
+        run = None if at_start else Run.objects.by(request.user).latest_in(version.lab)
         context["panel"] = lab_panel(version.lab, request.user, request.path, run=run)
     return render_part(request, "quizzes/question.html", "quizzes/question.html#question", context, status)
 

@@ -51,6 +51,10 @@ def test_the_table_shows_each_token_and_how_it_ended(capsys: pytest.CaptureFixtu
         (["the", "--model", "gpt"], "model must be one of sky, got 'gpt'"),
         (["the", "--heat", "3"], "unrecognized arguments: --heat 3"),
         ([], "the following arguments are required: prompt"),
+        (["the", "--stop", ""], "stop must be at most 4 strings, none of them empty"),
+        (["the", "--compare", "temperature"], "--compare takes SETTING=VALUE, got 'temperature'"),
+        (["the", "--compare", "heat=1"], "heat is not a setting"),
+        (["the", "--compare", "top_p=2"], "top_p must be in (0, 1], got 2.0"),
     ],
 )
 def test_bad_input_gets_one_line_and_status_two(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]):
@@ -64,3 +68,40 @@ def test_bad_input_gets_one_line_and_status_two(arguments: list[str], message: s
     assert message in captured.err
     assert captured.err.count("\n") == 1
     assert captured.out == ""
+
+
+def test_compare_puts_two_settings_side_by_side_on_the_same_u(capsys: pytest.CaptureFixture[str]):
+    main(["the sky is", "--max-new-tokens", "6", "--compare", "temperature=1", "top-p=0.9"])
+
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if "first difference" in line] == [lines[3]]
+    assert lines[3].split()[:2] == ["3", "0.5725"]
+    assert lines[-2:] == [
+        "A: ended by length, no loop, repeated 4-grams 0.00",
+        "B: ended by length, no loop, repeated 4-grams 0.00",
+    ]
+
+
+def test_two_settings_that_write_the_same_have_no_first_difference(capsys: pytest.CaptureFixture[str]):
+    main(["the sky is", "--max-new-tokens", "6", "--json", "--compare", "use_kv_cache=false"])
+
+    ours, theirs, end = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert ours["token_ids"] == theirs["token_ids"]
+    assert end == {"first_difference": None}
+
+
+def test_a_run_that_ends_earlier_differs_there(capsys: pytest.CaptureFixture[str]):
+    main(["the sky is", "--max-new-tokens", "4", "--compare", "max_new_tokens=2"])
+
+    assert "   3  0.5725  sky" in capsys.readouterr().out.split("<- first difference")[0]
+
+
+def test_the_models_are_listed(capsys: pytest.CaptureFixture[str]):
+    assert main(["--list-models"]) == 0
+    assert capsys.readouterr().out == "sky\n"
+
+
+def test_a_note_stands_below_its_step(capsys: pytest.CaptureFixture[str]):
+    main(["the sky is", "--max-new-tokens", "1", "--top-k", "3", "--stop", "x"])
+
+    assert "top_k had no effect: greedy decoding" in capsys.readouterr().out

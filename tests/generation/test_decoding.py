@@ -1,7 +1,8 @@
 """The loop and its record."""
 
 import json
-from dataclasses import asdict
+import math
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -11,12 +12,12 @@ from generation import (
     SamplingParams,
     generate,
     generation_from_dict,
-    load_model,
     stream,
 )
-from tests.generation.models import ScriptedModel
+from generation.models.sky import SkyModel
+from tests.generation.models import ByteModel, ScriptedModel
 
-SKY = load_model("sky")
+SKY = SkyModel()
 
 
 def test_four_greedy_tokens_take_four_passes_over_growing_input():
@@ -105,7 +106,7 @@ def test_each_setting_that_is_on_has_its_stage_in_order():
     assert [stage.name for stage in step.stages] == ["raw", "repetition_penalty", "temperature", "top_k", "top_p"]
     assert [len(stage.top) for stage in step.stages[:3]] == [6, 6, 6]
     for stage in step.stages:
-        assert stage.kept >= len(stage.top) or stage.kept == len(stage.top)
+        assert stage.kept == len(stage.top)
         assert sum(row.probability for row in stage.top) == pytest.approx(1)
 
 
@@ -168,3 +169,104 @@ def test_prompt_and_text_join_to_what_the_ids_decode_to():
 
     assert "the sky is" + generation.text == SKY.decode([*generation.prompt_ids, *generation.token_ids])
     assert "".join(step.piece for step in generation.steps) == generation.text
+
+
+def test_every_token_banned_ends_the_run_and_invents_nothing():
+    model = ScriptedModel([[5, 4, 3, 2, 1]])
+
+    run = generate(model, "ab", SamplingParams(no_repeat_ngram_size=1))
+
+    assert run.finish_reason == "no_candidate"
+    assert run.text == "cde"
+    assert run.forward_passes == 4  # the last one gave a distribution of which nothing was left
+    assert len(run.steps) == 3
+
+
+def test_the_toy_always_keeps_its_end_token_under_ngram_blocking():
+    run = generate(SKY, "the sky is blue clear", SamplingParams(no_repeat_ngram_size=1))
+
+    assert (run.finish_reason, run.token_ids) == ("eos", (5,))
+
+
+@pytest.mark.parametrize(
+    ("forced", "message"),
+    [
+        ({1: 6}, "token ids must be between 0 and 5, got 6"),
+        ({1: -1}, "token ids must be between 0 and 5, got -1"),
+        ({0: 1}, "steps count from 1, got a token for step 0"),
+    ],
+)
+def test_a_token_that_cannot_be_forced_is_refused(forced: dict[int, int], message: str):
+    with pytest.raises(PromptError, match=message):
+        generate(SKY, "the sky is", SamplingParams(), forced)
+
+
+def test_a_token_without_any_probability_cannot_be_forced():
+    model = ScriptedModel([[0, float("-inf"), 0, 0, 0]])
+
+    with pytest.raises(LogitsError, match="step 1: token 1 has no probability"):
+        generate(model, "a", SamplingParams(), forced={1: 1})
+
+
+def test_a_forced_token_that_the_settings_dropped_is_taken_and_recorded_as_out():
+    (step,) = generate(SKY, "the sky is", SamplingParams(max_new_tokens=1), forced={1: 3}).steps
+
+    assert (step.token, step.final_probability, step.forced) == ("blue", 0.0, True)
+    assert step.rank > 1
+    assert step.surprisal == pytest.approx(-math.log2(step.probability))
+
+
+def test_a_recorded_run_goes_on_when_its_tokens_are_forced_and_when_it_is_made_longer():
+    short = generate(SKY, "the sky is", SamplingParams(temperature=1, seed=7, max_new_tokens=10))
+    longer = SamplingParams(temperature=1, seed=7, max_new_tokens=20)
+
+    again = generate(SKY, "the sky is", longer)
+    forced = generate(SKY, "the sky is", longer, forced=dict(enumerate(short.token_ids, start=1)))
+
+    assert again.token_ids[:10] == short.token_ids
+    assert forced.token_ids == again.token_ids
+
+
+@pytest.mark.parametrize("use_kv_cache", [True, False])
+def test_after_an_edit_of_the_prompt_nothing_of_the_old_one_is_left(use_kv_cache: bool):
+    params = SamplingParams(temperature=1, seed=1, use_kv_cache=use_kv_cache, max_new_tokens=12)
+    generate(SKY, "the sky is blue", params)
+
+    edited = generate(SKY, "the blue is blue", params)
+
+    assert edited == replace(
+        generate(SkyModel(), "the blue is blue", params),
+        prefill_seconds=edited.prefill_seconds,
+        decode_seconds=edited.decode_seconds,
+    )
+
+
+def test_entropy_and_rank_take_masked_tokens_as_impossible():
+    model = ScriptedModel([[1, 1, float("-inf"), float("-inf"), float("-inf")]])
+
+    (step,) = generate(model, "a", SamplingParams(max_new_tokens=1), forced={1: 1}).steps
+
+    assert step.entropy == pytest.approx(1)
+    assert step.rank == 2
+    assert step.stages[0].kept == 2
+
+
+def test_top_rows_are_probabilities_over_the_whole_vocabulary():
+    model = ByteModel(list(b"ab"))
+
+    step = generate(model, "x", SamplingParams(max_new_tokens=1, temperature=1)).steps[0]
+
+    raw = step.stages[0]
+    assert (len(raw.top), raw.kept) == (10, 258)
+    assert raw.top[0].probability == pytest.approx(math.exp(20) / (math.exp(20) + 257))
+    assert raw.top[1].probability == pytest.approx(1 / (math.exp(20) + 257))
+
+
+def test_dropped_mass_is_what_a_stage_cut_from_what_was_left():
+    params = SamplingParams(temperature=1, top_k=3, top_p=0.5, max_new_tokens=1)
+
+    (step,) = generate(SKY, "the sky is", params).steps
+
+    raw, top_k, top_p = step.stages
+    assert top_k.dropped_mass == pytest.approx(1 - sum(row.probability for row in raw.top[:3]))
+    assert top_p.dropped_mass == pytest.approx(1 - sum(row.probability for row in top_k.top[: top_p.kept]))

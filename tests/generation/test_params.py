@@ -21,6 +21,18 @@ BAD = [
     ("seed", -1, "seed must be between 0 and 2**63 - 1, got -1"),
     ("seed", 2**63, "seed must be between 0 and 2**63 - 1, got 9223372036854775808"),
     ("use_kv_cache", 1, "use_kv_cache must be true or false, got 1"),
+    ("min_p", 1.1, "min_p must be in [0, 1], got 1.1"),
+    ("min_p", -0.1, "min_p must be in [0, 1], got -0.1"),
+    ("presence_penalty", 2.5, "presence_penalty must be between -2 and 2, got 2.5"),
+    ("frequency_penalty", -3, "frequency_penalty must be between -2 and 2, got -3"),
+    ("no_repeat_ngram_size", 11, "no_repeat_ngram_size must be between 0 (off) and 10, got 11"),
+    ("penalty_scope", "prompt", "penalty_scope must be one of prompt+output, output, got 'prompt'"),
+    ("penalty_scope", 1, "penalty_scope must be text, got 1"),
+    ("temperature_last", 0, "temperature_last must be true or false, got 0"),
+    ("stop", ["a", ""], "stop must be at most 4 strings, none of them empty, got ['a', '']"),
+    ("stop", list("abcde"), "stop must be at most 4 strings, none of them empty, got ['a', 'b', 'c', 'd', 'e']"),
+    ("stop", "end", "stop must be a list of strings, got 'end'"),
+    ("stop", [1], "stop must be a list of strings, got [1]"),
 ]
 
 
@@ -47,7 +59,15 @@ def test_temperatures_under_a_hundredth_are_greedy():
 
 @pytest.mark.parametrize(
     ("name", "text", "value"),
-    [("temperature", " 0.70 ", 0.7), ("top_k", "40", 40), ("use_kv_cache", "off", False), ("use_kv_cache", "on", True)],
+    [
+        ("temperature", " 0.70 ", 0.7),
+        ("top_k", "40", 40),
+        ("use_kv_cache", "off", False),
+        ("use_kv_cache", "on", True),
+        ("stop", "END\r\n\\n\\n\n", ("END", "\n\n")),
+        ("stop", "", ()),
+        ("penalty_scope", " output ", "output"),
+    ],
 )
 def test_a_typed_setting_is_read(name: str, text: str, value: object):
     assert parse_setting(name, text) == value
@@ -70,4 +90,4 @@ def test_a_typed_setting_that_cannot_be_read_is_told_why(name: str, text: str, m
         parse_setting(name, text)
 
     assert str(caught.value).startswith(message)
-    assert len(str(caught.value)) < 200
+    assert len(str(caught.value)) < 300

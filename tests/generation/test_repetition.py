@@ -3,8 +3,10 @@
 import random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from generation import find_loop, seq_rep_n
+from generation import LoopFinder, distinct_n, find_loop, longest_run, seq_rep_n
 
 PERIODS = {1: [7], 2: [1, 2], 3: [1, 2, 3], 4: [1, 2, 3, 4], 12: list(range(12))}
 
@@ -42,3 +44,30 @@ def test_random_words_do_not_loop():
 def test_seq_rep_n_is_the_share_of_ngrams_that_came_before():
     assert seq_rep_n([1, 2, 1, 2, 1], 2) == 0.5  # 12 21 12 21: two of four are new
     assert seq_rep_n([1, 2, 3], 4) == 0
+
+
+@given(st.lists(st.integers(0, 2), max_size=60), st.lists(st.integers(0, 2), min_size=1, max_size=20))
+def test_the_finder_says_after_each_token_what_find_loop_says(before: list[int], cycle: list[int]):
+    finder, ids = LoopFinder(), [*before, *cycle * 5]
+
+    for n, token_id in enumerate(ids, start=1):
+        assert finder.add(token_id) == find_loop(ids[:n])
+
+
+def test_twelve_dashes_and_then_text_are_no_tail_loop():
+    finder = LoopFinder()
+
+    found = [finder.add(token_id) for token_id in [9] * 12 + [1, 2]]
+
+    assert found[11]
+    assert found[12] is found[13] is None
+
+
+def test_distinct_n_is_the_other_side_of_seq_rep_n():
+    assert distinct_n([1, 2, 1, 2, 1], 2) == 0.5
+    assert distinct_n([1], 2) == 0
+
+
+def test_the_longest_run_counts_one_token_in_a_row():
+    assert longest_run([1, 2, 2, 2, 1, 1]) == 3
+    assert longest_run([]) == 0

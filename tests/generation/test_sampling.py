@@ -1,23 +1,48 @@
 """The stages and the draw."""
 
+import json
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from generation import SamplingParams, distribution
-from generation.sampling import (
-    apply_settings,
-    draw,
+from generation import LogitsError, SamplingParams, distribution
+from generation.sampling import apply_settings, choose, draw, uniform
+from generation.stages import (
+    ban_repeated_ngrams,
+    keep_min_p,
     keep_top_k,
     keep_top_p,
+    most_likely,
     penalise_repetition,
-    softmax,
-    uniform,
 )
 
 logits_arrays = arrays(np.float64, st.integers(1, 40), elements=st.integers(-400, 400).map(lambda n: n / 8))
+
+
+settings = st.fixed_dictionaries(
+    {},
+    optional={
+        "temperature": st.floats(0, 3),
+        "top_k": st.integers(0, 50),
+        "top_p": st.floats(0.001, 1),
+        "min_p": st.floats(0, 1),
+        "repetition_penalty": st.floats(0.5, 3),
+        "penalty_scope": st.sampled_from(["prompt+output", "output"]),
+        "presence_penalty": st.floats(-2, 2),
+        "frequency_penalty": st.floats(-2, 2),
+        "temperature_last": st.booleans(),
+    },
+)
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    probs: np.ndarray = np.exp(logits) / np.exp(logits).sum()
+    return probs
 
 
 def kept(logits: np.ndarray) -> list[int]:
@@ -105,8 +130,27 @@ def test_neutral_settings_change_nothing(logits: np.ndarray):
 @pytest.mark.parametrize(
     ("params", "note"),
     [
-        (SamplingParams(temperature=1, top_k=9), "top_k 9 had no effect: only 3 tokens were left"),
-        (SamplingParams(temperature=1, top_p=0.999999), "top_p 0.999999 had no effect: all 3 tokens"),
+        (SamplingParams(temperature=1, top_k=9), "top_k 9 had no effect: there are no more than the 3 that were left"),
+        (SamplingParams(temperature=1, top_p=0.999999), "top_p 0.999999 had no effect: it takes the 3"),
+        (SamplingParams(temperature=1, min_p=0.01), "min_p 0.01 had no effect: the 3 that were left"),
+        (SamplingParams(temperature=0.005), "temperature 0.005 is taken as 0: below 0.01 it is greedy"),
+        (SamplingParams(temperature=2, top_k=1), "temperature 2 had no effect on the draw: one token is left"),
+        (SamplingParams(min_p=0.5), "min_p had no effect: greedy decoding"),
+        (SamplingParams(repetition_penalty=1.2), "repetition_penalty had no effect: no token counts as seen yet"),
+        (SamplingParams(penalty_scope="output"), "penalty_scope had no effect: repetition_penalty is 1"),
+        (SamplingParams(presence_penalty=1), "presence_penalty had no effect: there is no output yet"),
+        (SamplingParams(frequency_penalty=1), "frequency_penalty had no effect: there is no output yet"),
+        (SamplingParams(no_repeat_ngram_size=2), "no_repeat_ngram_size had no effect: no token would repeat 2"),
+        (SamplingParams(temperature_last=True), "temperature_last had no effect: greedy decoding"),
+        (SamplingParams(temperature=1, temperature_last=True), "temperature_last had no effect: temperature is 1"),
+        (
+            SamplingParams(temperature=0.5, top_k=2, temperature_last=True),
+            "temperature_last had no effect: neither top_p nor min_p is on",
+        ),
+        (
+            SamplingParams(temperature=0.9, top_p=0.6, temperature_last=True),
+            "temperature_last had no effect: both orders keep the same tokens",
+        ),
         (SamplingParams(top_p=0.5), "top_p had no effect: greedy decoding"),
         (SamplingParams(top_k=2), "top_k had no effect: greedy decoding"),
     ],
@@ -149,3 +193,145 @@ def test_a_lower_temperature_moves_a_draw_towards_the_top_never_away(logits: lis
         return draw(probs, u)
 
     assert rank(0.5) <= rank(1.0) <= rank(1.5)
+
+
+def test_min_p_keeps_what_is_likely_enough_beside_the_most_likely():
+    logits = np.log(np.array([0.5, 0.25, 0.125, 0.125]))
+
+    assert kept(keep_min_p(logits, 0.5)) == [0, 1]  # exactly half of it is enough
+    assert kept(keep_min_p(logits, 0.51)) == [0]
+    assert kept(keep_min_p(logits, 1)) == [0]
+
+
+def test_presence_counts_once_and_frequency_each_time_and_neither_counts_the_prompt():
+    logits, prompt, output = np.zeros(4), [3, 3], [0, 1, 1]
+
+    presence, _ = apply_settings(logits, SamplingParams(presence_penalty=0.5), prompt, output)
+    frequency, _ = apply_settings(logits, SamplingParams(frequency_penalty=0.5), prompt, output)
+
+    assert presence[1].logits.tolist() == [-0.5, -0.5, 0, 0]
+    assert frequency[1].logits.tolist() == [-0.5, -1.0, 0, 0]
+
+
+def test_the_scope_of_the_repetition_penalty_is_the_output_or_both():
+    both = SamplingParams(repetition_penalty=2)
+    output = SamplingParams(repetition_penalty=2, penalty_scope="output")
+
+    assert apply_settings([1.0, 1.0, 1.0], both, [0], [1])[0][1].logits.tolist() == [0.5, 0.5, 1]
+    assert apply_settings([1.0, 1.0, 1.0], output, [0], [1])[0][1].logits.tolist() == [1, 0.5, 1]
+
+
+def test_ngram_blocking_counts_the_ngrams_of_the_prompt():
+    logits = np.zeros(4)
+
+    assert kept(ban_repeated_ngrams(logits, 3, [1, 2, 3, 1, 2])) == [0, 1, 2]
+    assert kept(ban_repeated_ngrams(logits, 1, [0, 3])) == [1, 2]
+    assert kept(ban_repeated_ngrams(logits, 3, [1, 2])) == [0, 1, 2, 3]
+
+
+def test_bans_can_leave_nothing():
+    token_ids, probs = distribution([1.0, 2.0], SamplingParams(no_repeat_ngram_size=1), prompt_ids=[0, 1])
+
+    assert token_ids.tolist() == probs.tolist() == []
+
+
+def test_the_two_orders_keep_different_tokens():
+    logits = [3, 2, 1, 0, -1, -2]
+    first = SamplingParams(temperature=2, top_p=0.9)
+    last = SamplingParams(temperature=2, top_p=0.9, temperature_last=True)
+
+    assert distribution(logits, first)[0].tolist() == [0, 1, 2, 3]
+    assert distribution(logits, last)[0].tolist() == [0, 1, 2]
+    names = [stage.name for stage in apply_settings(logits, last)[0]]
+    assert names == ["raw", "top_p", "temperature"]
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_each_truncation_measures_what_the_one_before_it_left(last: bool):
+    logits = [3, 2, 1, 0, -1, -2]
+
+    def survivors(**changes: Any) -> list[int]:
+        token_ids, _ = distribution(logits, SamplingParams(temperature=1, temperature_last=last, **changes))
+        return [int(token_id) for token_id in token_ids]
+
+    assert survivors(top_k=3, top_p=0.9) == [0, 1]
+    assert survivors(top_p=0.9) == [0, 1, 2]
+    assert survivors(top_k=3) == [0, 1, 2]
+    assert survivors(min_p=0.1) == [0, 1, 2]
+    assert survivors(top_p=0.9, min_p=0.2) == [0, 1]
+
+
+HF_CASES = json.loads((Path(__file__).parent.parent / "golden" / "hf_sampling.json").read_text())["cases"]
+
+
+def test_all_240_cases_of_transformers_processors_agree():
+    assert len(HF_CASES) == 240
+    for case in HF_CASES:
+        params = SamplingParams(**{"temperature": 1.0, **case["settings"]})
+
+        token_ids, probs = distribution(case["logits"], params, case["prompt_ids"], case["output_ids"])
+
+        order = np.argsort(token_ids)
+        assert token_ids[order].tolist() == case["kept"], case
+        np.testing.assert_allclose(probs[order], case["probs"], atol=1e-9, rtol=0)
+
+
+@given(logits_arrays, settings, st.lists(st.integers(0, 3), max_size=6))
+def test_at_least_one_token_survives_whatever_is_set(logits: np.ndarray, chosen: dict[str, Any], output: list[int]):
+    output = [token_id for token_id in output if token_id < len(logits)]
+
+    token_ids, probs = distribution(logits, SamplingParams(**chosen), [0], output)
+
+    assert len(token_ids) >= 1
+    assert probs.sum() == pytest.approx(1)
+    assert (np.diff(probs) <= 0).all()
+    for u in (0.0, 1 - 2.0**-53):
+        assert probs[draw(probs, u)] > 0
+
+
+@given(logits_arrays, st.integers(1, 20), st.integers(0, 20))
+def test_a_tighter_top_k_keeps_a_part_of_what_a_looser_one_keeps(logits: np.ndarray, tight: int, more: int):
+    assert set(kept(keep_top_k(logits, tight))) <= set(kept(keep_top_k(logits, tight + more)))
+
+
+@given(logits_arrays, st.floats(0.01, 1), st.floats(0.01, 1))
+def test_a_tighter_top_p_or_min_p_keeps_a_part_of_what_a_looser_one_keeps(logits: np.ndarray, a: float, b: float):
+    tight, loose = min(a, b), max(a, b)
+
+    assert set(kept(keep_top_p(logits, tight))) <= set(kept(keep_top_p(logits, loose)))
+    assert set(kept(keep_min_p(logits, loose))) <= set(kept(keep_min_p(logits, tight)))
+
+
+@given(st.integers(0, 10_000), st.integers(1, 3000), st.sampled_from([1, 2, 7]))
+def test_sorting_as_far_as_needed_is_the_same_as_sorting_all(seed: int, size: int, decimals: int):
+    rng = np.random.default_rng(seed)
+    logits = np.round(rng.normal(size=size), decimals)  # many ties
+    everything = np.argsort(-logits, kind="stable")
+    u = rng.random()
+
+    assert most_likely(logits, 300).tolist() == everything[:300].tolist()
+    (raw,), _ = apply_settings(logits, SamplingParams(temperature=1))
+    assert choose(raw, u) == everything[draw(softmax(logits[everything]), u)]
+
+
+@pytest.mark.parametrize("scale", [1e4, -1e4])
+def test_logits_of_any_size_are_fine(scale: float):
+    token_ids, probs = distribution([scale, 0, -scale], SamplingParams(temperature=0.01))
+
+    assert probs[0] == 1
+    assert token_ids[0] == (0 if scale > 0 else 2)
+
+
+@pytest.mark.parametrize("temperature", [0.01, 1e-300, 5e-324, 100])
+def test_no_temperature_divides_by_zero_or_overflows(temperature: float):
+    _, probs = distribution([700.0, 1.0, -700.0], SamplingParams(temperature=temperature))
+
+    assert np.isfinite(probs).all()
+
+
+@pytest.mark.parametrize(
+    "params", [SamplingParams(repetition_penalty=1e-320), SamplingParams(repetition_penalty=1e-308, temperature=0.01)]
+)
+def test_a_setting_that_overflows_is_named_and_gives_no_nan(params: SamplingParams):
+    with pytest.raises(LogitsError, match="takes the logits beyond what a number can hold"):
+        distribution([2.0, 1.0], params, prompt_ids=[0])

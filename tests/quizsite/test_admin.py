@@ -200,3 +200,30 @@ def test_making_an_instructor_twice_gives_a_new_password(instructor: User, capsy
     password = out.splitlines()[0].split(": ")[1]
     assert Client().login(username="grace", password=password)
     assert not instructor.is_superuser
+
+
+def test_a_second_author_is_told_and_nothing_is_overwritten(author: Client, chatbot: Question):
+    url, data = change_url(chatbot), form_of(chatbot)
+    author.post(url, data | {"title": "The title of the first"})
+
+    response = author.post(url, data | {"title": "The title of the second"})
+
+    html = response.content.decode()
+    assert "Version 2 was saved since you opened version 1." in html
+    assert "The title of the second" in html
+    chatbot.refresh_from_db()
+    assert chatbot.current
+    assert chatbot.current.title == "The title of the first"
+
+
+def test_saving_says_whether_there_is_a_new_version(author: Client, chatbot: Question):
+    changed = author.post(change_url(chatbot), form_of(chatbot, title="Another title"), follow=True)
+    chatbot.refresh_from_db()
+    same = author.post(change_url(chatbot), form_of(chatbot), follow=True)
+
+    assert "is saved as version 2" in changed.content.decode()
+    assert "the text is as it was" in same.content.decode()
+
+
+def test_a_lab_is_not_deleted(author: Client, loop_lab: Lab):
+    assert author.post(reverse("admin:labs_lab_delete", args=[loop_lab.pk]), {"post": "yes"}).status_code == 403

@@ -5,7 +5,22 @@ from dataclasses import replace
 import pytest
 
 from generation import Generation, SamplingParams, generate, load_model
-from quizsite.labs.goals import CureLoop, ReproduceLoop, Run, SameAsGreedy, Setup, StillLoops
+from quizsite.labs.goals import (
+    CacheChangesCost,
+    CureLoop,
+    CutOff,
+    EarlyWrongToken,
+    EndsByItself,
+    ExactlyNSurvive,
+    Goal,
+    OrderMatters,
+    ReproduceLoop,
+    Run,
+    SameAsGreedy,
+    Setup,
+    StillLoops,
+)
+from tests.generation.models import ByteModel
 
 SKY = load_model("sky")
 PROMPT = "the sky is"
@@ -29,7 +44,7 @@ def run_of(params: SamplingParams, start: SamplingParams = START, prompt: str = 
     return replace(run, **changes)  # type: ignore[arg-type]
 
 
-def failing(goal: ReproduceLoop | CureLoop | StillLoops | SameAsGreedy, run: Run) -> dict[str, str]:
+def failing(goal: Goal, run: Run) -> dict[str, str]:
     return {clause.name: clause.value for clause in goal.judge(run).failing}
 
 
@@ -59,9 +74,7 @@ def test_another_prompt_or_a_forced_token_is_not_a_reproduction():
     forced = generate(SKY, PROMPT, greedy, forced={1: 3})
 
     assert "Model, prompt and length" in failing(ReproduceLoop(), run_of(greedy, prompt="blue"))
-    assert failing(ReproduceLoop(), run_of(greedy, generation=forced)) == {
-        "Model, prompt and length": "forced tokens changed"
-    }
+    assert failing(ReproduceLoop(), run_of(greedy, generation=forced)) == {"No token taken by hand": "1"}
 
 
 @pytest.mark.parametrize("temperature", [0.8, 1.0, 1.2])
@@ -77,8 +90,8 @@ def test_a_cold_temperature_does_not_cure_and_the_clause_is_named():
 
     assert [clause.name for clause in verdict.failing] == ["No loop at the end", "Repeated 4-grams, at most 0.50"]
     assert verdict.failing[1].measure
-    assert verdict.failing[1].measure.over == pytest.approx(0.3, abs=0.02)
-    assert [clause.value for clause in verdict.waiting] == ["waits"]
+    assert verdict.failing[1].measure.value - verdict.failing[1].measure.limit == pytest.approx(0.3, abs=0.02)
+    assert [clause.value for clause in verdict.clauses if clause.met is None] == ["waits"]
     assert verdict.seeds == ()
 
 
@@ -141,3 +154,125 @@ def test_greedy_itself_is_not_sampling():
     start = SamplingParams(temperature=1, max_new_tokens=24, seed=1)
 
     assert failing(SameAsGreedy(), run_of(replace(start, temperature=0), start)) == {"Temperature, at least 0.01": "0"}
+
+
+def early(forced: dict[int, int], params: SamplingParams | None = None) -> Run:
+    """A run on the prompt of the lab about one early token, with tokens taken by hand."""
+    start, prompt = SamplingParams(max_new_tokens=24), "clear sky clear"
+    params = params or start
+    return Run(
+        start=Setup("sky", prompt, start),
+        setup=Setup("sky", prompt, params),
+        generation=generate(SKY, prompt, params, forced),
+        allowed=(),
+        seeds=(),
+        generate=lambda other: generate(SKY, prompt, other),
+    )
+
+
+def test_one_early_token_bends_what_follows():
+    verdict = EarlyWrongToken().judge(early({2: 3}))
+
+    assert verdict.is_met
+    assert verdict.summary == "blue at step 2 changed 5 of the next 12 tokens."
+
+
+@pytest.mark.parametrize(
+    ("forced", "clause"),
+    [
+        ({}, "One token taken, in the first 3 steps"),
+        ({4: 3}, "One token taken, in the first 3 steps"),
+        ({2: 3, 3: 0}, "One token taken, in the first 3 steps"),
+        ({1: 2}, "Not the likeliest token"),
+        ({1: 4}, "Different among the next 12 tokens, at least 5"),
+        ({1: 5}, "Different among the next 12 tokens, at least 5"),  # the end token: nothing follows
+    ],
+)
+def test_a_late_a_likely_or_a_harmless_token_bends_nothing(forced: dict[int, int], clause: str):
+    assert clause in failing(EarlyWrongToken(), early(forced))
+
+
+def test_an_early_token_with_other_settings_does_not_count():
+    run = early({2: 3}, SamplingParams(max_new_tokens=24, temperature=1))
+
+    assert failing(EarlyWrongToken(), run)["Only unlocked settings changed"] == "temperature"
+
+
+def test_orders_that_keep_different_tokens_matter_and_greedy_ones_never_do():
+    start = SamplingParams(temperature=1, top_p=0.8, max_new_tokens=12)
+    allowed = ("temperature", "top_p", "temperature_last")
+
+    hot = OrderMatters().judge(run_of(replace(start, temperature=2), start, allowed=allowed))
+    last = OrderMatters().judge(run_of(replace(start, temperature=2, temperature_last=True), start, allowed=allowed))
+
+    assert hot.is_met
+    assert hot.summary == last.summary == "Temperature first keeps 4, temperature last keeps 3."
+    assert not OrderMatters().judge(run_of(start, start, allowed=allowed)).is_met
+    assert not OrderMatters().judge(run_of(replace(start, temperature=0), start, allowed=allowed)).is_met
+
+
+@pytest.mark.parametrize(("top_p", "is_met"), [(0.8, True), (0.7, False), (0.9, False)])
+def test_exactly_n_survive_or_not(top_p: float, is_met: bool):
+    start = SamplingParams(temperature=1, max_new_tokens=12)
+
+    assert ExactlyNSurvive(n=3).judge(run_of(replace(start, top_p=top_p), start)).is_met is is_met
+
+
+def test_leaving_three_by_a_locked_setting_does_not_count():
+    start = SamplingParams(temperature=1, max_new_tokens=12)
+    run = run_of(replace(start, top_k=3), start, allowed=("top_p",))
+
+    assert failing(ExactlyNSurvive(n=3), run) == {"Only unlocked settings changed": "top k"}
+
+
+def test_without_the_cache_the_same_tokens_cost_many_times_the_arithmetic():
+    start = SamplingParams(max_new_tokens=16)
+    allowed = ("use_kv_cache", "max_new_tokens")
+    goal = CacheChangesCost(min_ratio=20)
+
+    long = run_of(replace(start, use_kv_cache=False, max_new_tokens=48), start, allowed=allowed)
+    short = run_of(replace(start, use_kv_cache=False), start, allowed=allowed)
+    cached = run_of(replace(start, max_new_tokens=48), start, allowed=allowed)
+
+    assert goal.judge(long).is_met
+    assert goal.judge(long).summary == "48 tokens, the same ones, at 28.4 times the multiply-adds."
+    assert failing(goal, short) == {"Multiply-adds, at least 20 times as many": "9.7 times"}
+    assert failing(goal, cached) == {
+        "The KV cache is off": "on",
+        "Multiply-adds, at least 20 times as many": "1.0 times",
+    }
+
+
+def prose(text: str, max_new_tokens: int) -> Run:
+    """A run of a byte-level model that writes this text and its end token."""
+
+    def write(params: SamplingParams) -> Generation:
+        return generate(ByteModel([*text.encode(), ByteModel.eos_token_id]), "", params)
+
+    start = SamplingParams(max_new_tokens=10)
+    params = replace(start, max_new_tokens=max_new_tokens)
+    return Run(
+        start=Setup("bytes", "", start),
+        setup=Setup("bytes", "", params),
+        generation=write(params),
+        allowed=("max_new_tokens",),
+        seeds=(),
+        generate=write,
+    )
+
+
+def test_a_sentence_is_cut_off_by_the_limit_and_whole_with_room():
+    text = "The sky is blue."
+
+    assert CutOff().judge(prose(text, 10)).is_met
+    assert failing(CutOff(), prose(text, 16)) == {"An unfinished sentence": "ends in 'sky is blue.'"}
+    assert failing(CutOff(), prose(text, 40))["Ended by the limit alone"] == "its end token"
+    assert EndsByItself().judge(prose(text, 40)).is_met
+    assert failing(EndsByItself(), prose(text, 10)) == {"Ended by its end token": "the limit"}
+
+
+def test_an_end_after_another_beginning_is_not_the_same_answer():
+    run = prose("The sky is blue.", 40)
+    other = generate(ByteModel([*b"No.", ByteModel.eos_token_id]), "", run.setup.params)
+
+    assert failing(EndsByItself(), replace(run, generation=other)) == {"The same first 10 tokens": "no"}

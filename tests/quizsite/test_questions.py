@@ -334,3 +334,17 @@ def test_the_number_of_queries_does_not_grow_with_the_bank(
         client.get(reverse("quizzes:front"))
     with django_assert_max_num_queries(9):
         client.get(chatbot.get_absolute_url())
+
+
+def test_the_form_of_one_question_does_not_answer_another(client: Client, chatbot: Question):
+    other = Question.objects.get(slug="long-prompt-short-prompt")
+    html = client.get(chatbot.get_absolute_url()).content.decode()
+    data = {"token": field(html, "token"), "version": field(html, "version"), "option": key_of(chatbot).public_id}
+    client.post(chatbot.get_absolute_url(), data, **HTMX)
+    html = client.get(other.get_absolute_url()).content.decode()
+    data |= {"version": field(html, "version"), "option": key_of(other).public_id}
+
+    response = client.post(other.get_absolute_url(), data, **HTMX)
+
+    assert response.status_code == 422
+    assert "This form has been used for another question" in response.content.decode()

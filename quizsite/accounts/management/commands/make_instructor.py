@@ -9,7 +9,14 @@ from django.core.management.base import BaseCommand
 from quizsite.accounts.models import User
 
 GROUP = "Authors"
-APPS = ["questions", "labs"]
+PERMISSIONS = [
+    *(
+        f"{verb}_{model}"
+        for verb in ("add", "change", "view")
+        for model in ("questionversion", "option", "topic", "lab")
+    ),
+    "view_run",
+]
 
 
 class Command(BaseCommand):
@@ -20,7 +27,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: object, **options: str) -> None:
         group, _ = Group.objects.get_or_create(name=GROUP)
-        group.permissions.set(Permission.objects.filter(content_type__app_label__in=APPS))
+        group.permissions.set(Permission.objects.filter(codename__in=PERMISSIONS))
 
         user, created = User.objects.get_or_create(username=options["username"])
         password = secrets.token_urlsafe(12)

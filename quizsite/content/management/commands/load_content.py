@@ -1,6 +1,12 @@
-"""`manage.py load_content`: the files' labs and questions into the database, all of them or nothing."""
+"""`manage.py load_content`: the files' labs and questions into the database, all of them or nothing.
+
+What was changed in the admin since the last load is not overwritten: if the file has changed as well, the
+conflict is reported, and a person decides.
+"""
 
 from argparse import ArgumentParser
+from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +16,7 @@ from django.db import transaction
 from quizsite.content.files import CONTENT_DIR, Content, read_content
 from quizsite.labs.models import Lab
 from quizsite.questions.models import Question, Topic
+from quizsite.questions.validation import QuestionSpec
 
 
 class Command(BaseCommand):
@@ -28,7 +35,8 @@ class Command(BaseCommand):
         for change in changes:
             self.stdout.write(change)
         loaded = f"{len(content.questions)} questions and {len(content.labs)} labs"
-        self.stdout.write(f"{loaded}: {len(changes)} changed" if changes else f"{loaded}: nothing changed")
+        n_changed = sum(": conflict" not in change for change in changes)
+        self.stdout.write(f"{loaded}: {n_changed} changed" if changes else f"{loaded}: nothing changed")
 
 
 def _topics(content: Content) -> list[str]:
@@ -46,13 +54,15 @@ def _labs(content: Content) -> list[str]:
     changes = []
     for slug, spec in content.labs.items():
         values = spec.model_dump(mode="json")
-        lab = Lab.objects.filter(slug=slug).first()
-        if lab is None:
-            Lab.objects.create(slug=slug, **values)
-            changes.append(f"lab {slug}: new")
-        elif lab.spec != spec:
+        lab, is_new = Lab.objects.get_or_create(slug=slug, defaults=values)
+
+        def take(lab: Lab = lab, values: dict[str, Any] = values) -> str:
             Lab.objects.filter(pk=lab.pk).update(**values)
-            changes.append(f"lab {slug}: changed")
+            return "changed"
+
+        changes += _settle(
+            f"lab {slug}", lab, _digest(lab.spec.model_dump_json()), _digest(spec.model_dump_json()), is_new, take
+        )
     return changes
 
 
@@ -61,13 +71,38 @@ def _questions(content: Content) -> list[str]:
     topics = {topic.slug: topic for topic in Topic.objects.all()}
     for slug, spec in content.questions.items():
         values = {"topic": topics[content.topic_of[slug]], "level": spec.level, "status": spec.status}
-        question, is_new = Question.objects.get_or_create(slug=slug, defaults=values)
-        is_moved = any(getattr(question, name) != value for name, value in values.items())
-        if is_moved:
+        question, is_new = Question.objects.select_related("topic", "current").get_or_create(slug=slug, defaults=values)
+
+        def take(question: Question = question, spec: QuestionSpec = spec, values: dict[str, Any] = values) -> str:
+            moved = [name for name, value in values.items() if getattr(question, name) != value]
             Question.objects.filter(pk=question.pk).update(**values)
-        version = question.revise(spec)
-        if version:
-            changes.append(f"question {slug}: {'new' if is_new else f'version {version.number}'}")
-        elif is_moved:
-            changes.append(f"question {slug}: {', '.join(values)} changed")
+            version = question.revise(spec)
+            return ", ".join([*([f"version {version.number}"] if version else []), *moved])
+
+        if is_new:
+            take()
+        ours = _digest(
+            question.current.digest if question.current else "", question.topic.slug, question.level, question.status
+        )
+        theirs = _digest(spec.digest, content.topic_of[slug], spec.level, spec.status)
+        changes += _settle(f"question {slug}", question, ours, theirs, is_new, take)
     return changes
+
+
+def _settle(name: str, row: Lab | Question, ours: str, theirs: str, is_new: bool, take: Callable[[], str]) -> list[str]:
+    """Compare the database with the file and with what was loaded last, and take what changed on one side."""
+    loaded, changes = row.loaded_digest, []
+    if is_new:
+        changes = [f"{name}: new"]
+    elif ours != theirs and ours == loaded:
+        changes = [f"{name}: {take()}"]
+    elif ours != theirs and theirs == loaded:
+        return []  # edited in the admin since; the file is as it was
+    elif ours != theirs:
+        return [f"{name}: conflict, changed here and in its file; nothing was overwritten"]
+    type(row).objects.filter(pk=row.pk).exclude(loaded_digest=theirs).update(loaded_digest=theirs)
+    return changes
+
+
+def _digest(*parts: str) -> str:
+    return sha256("\n".join(parts).encode()).hexdigest()
