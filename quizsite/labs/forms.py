@@ -29,7 +29,7 @@ class Scale:
     """How the form offers a setting: its name and, where a slider helps, the slider's ends."""
 
     label: str
-    kind: str = "number"  # "slider", "number", "switch", "choice" or "lines"
+    kind: str = "number"  # "slider", "number", "switch", "menu" or "lines"
     lowest: float = 0
     highest: float = 0
     step: float = 0
@@ -50,12 +50,12 @@ SCALES = {
     "no_repeat_ngram_size": Scale("No n-gram twice", "slider", 0, 10, 1, "0 off", "10", is_seldom=True),
     "penalty_scope": Scale(
         "Penalty counts",
-        "choice",
+        "menu",
         choices=(("prompt+output", "prompt and output"), ("output", "output alone")),
         is_seldom=True,
     ),
     "stop": Scale("Stop strings, one a line", "lines", is_seldom=True),
-    "max_new_tokens": Scale("Max new tokens"),
+    "max_new_tokens": Scale("Max tokens"),
     "seed": Scale("Seed"),
     "temperature_last": Scale("Temperature last", "switch"),
     "use_kv_cache": Scale("KV cache", "switch"),

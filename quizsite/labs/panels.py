@@ -402,9 +402,9 @@ def _column(name: str, kept: int, dropped: float, params: SamplingParams, vocab_
             moved = "lowered" if params.repetition_penalty > 1 else "raised"
             return Column(f"Penalty {params.repetition_penalty:g}", f"seen tokens {moved}")
         case "frequency_penalty":
-            return Column(f"Frequency {params.frequency_penalty:g}", "for each time seen")
+            return Column(f"Frequency {_signed(params.frequency_penalty)}", "for each time seen")
         case "presence_penalty":
-            return Column(f"Presence {params.presence_penalty:g}", "once if seen")
+            return Column(f"Presence {_signed(params.presence_penalty)}", "once if seen")
         case "no_repeat_ngram_size":
             return Column(f"No {params.no_repeat_ngram_size}-gram twice", cut)
         case "min_p":
@@ -446,6 +446,10 @@ def _speed(generation: Generation | None) -> str:
 
 def _visible(token: str) -> str:
     return token.replace(" ", SPACE).replace("\n", "↵") or SPACE
+
+
+def _signed(value: float) -> str:
+    return f"{value:g}".replace("-", "−")
 
 
 def _per_cent(value: float) -> str:

@@ -1,6 +1,7 @@
 """A real Chromium, the site under uvicorn, and pages that fail a test for any error in their console."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -11,8 +12,13 @@ from tests.chromium import FLAGS, find_chromium
 
 
 @pytest.fixture(scope="session")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with served(tmp_path_factory.mktemp("served")) as url:
+def var(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("served")
+
+
+@pytest.fixture(scope="session")
+def address(var: Path) -> Iterator[str]:
+    with served(var) as url:
         yield url
 
 

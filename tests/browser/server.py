@@ -14,12 +14,20 @@ import httpx
 ROOT = Path(__file__).parent.parent.parent
 
 
+def manage(var: Path, *command: str, **environment: str) -> str:
+    """Run a command of manage.py for the site in `var` and return what it prints."""
+    env = os.environ | {"NEXT_TOKEN_VAR": str(var), "DJANGO_SETTINGS_MODULE": "quizsite.settings"} | environment
+    return subprocess.run(
+        [sys.executable, "manage.py", *command], cwd=ROOT, env=env, check=True, stdout=subprocess.PIPE, text=True
+    ).stdout
+
+
 @contextmanager
 def served(var: Path, app: str = "quizsite.asgi:application", **environment: str) -> Iterator[str]:
     """Set the site up in `var` and serve it; the value is its address."""
     env = os.environ | {"NEXT_TOKEN_VAR": str(var), "DJANGO_SETTINGS_MODULE": "quizsite.settings"} | environment
     for command in (["migrate", "--verbosity", "0"], ["load_content"], ["collectstatic", "--no-input", "-v0"]):
-        subprocess.run([sys.executable, "manage.py", *command], cwd=ROOT, env=env, check=True, stdout=subprocess.PIPE)
+        manage(var, *command, **environment)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -1,12 +1,14 @@
 """The learner's way in a real Chromium: with the mouse, by keyboard, on a phone, without JavaScript."""
 
 import re
+from pathlib import Path
 from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import violations, watch
+from tests.browser.server import manage
 
 pytestmark = pytest.mark.browser
 
@@ -52,7 +54,7 @@ def test_from_the_front_page_to_a_cured_loop(page: Page):
     expect(page.locator(".verdict")).to_contain_text("Right")
     expect(page.locator("#lab-chips")).to_contain_text("Cured")
     page.goto("/questions/")
-    expect(page.locator(".card", has_text="A chatbot keeps coming back")).to_contain_text("Right")
+    expect(page.locator(".card", has_text="A chatbot ")).to_contain_text("Right")
 
 
 def test_tokens_arrive_one_by_one_and_the_loop_is_marked_while_it_comes(page: Page):
@@ -249,3 +251,129 @@ def test_the_front_page_replays_a_run_and_stops(page: Page):
     expect(page.locator("[data-token='10']")).to_be_hidden()
     expect(page.locator("[data-count]")).to_have_text("step 18")
     expect(page.locator("#toy-title")).to_contain_text("Six words, stuck since token 6")
+
+
+def test_the_focus_stays_where_a_key_was_pressed(page: Page):
+    page.goto("/lab/sky-loop/")
+    page.locator("#do-step").focus()
+    for number in range(1, 4):
+        page.keyboard.press("Enter")
+        expect(page.locator("#run-tokens .token")).to_have_count(number)
+        expect(page.locator("#do-step")).to_be_focused()
+
+    page.locator("#do-run").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#lab-heading")).to_have_text("Run, going on")
+    expect(page.locator("#do-run")).to_be_focused()
+
+    page.locator("#do-stop").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#lab-heading")).to_contain_text("stopped after")
+    expect(page.locator("#do-run")).to_be_focused()
+
+
+def test_the_verdict_has_the_focus_after_an_answer(page: Page):
+    page.goto(CHATBOT)
+    page.get_by_text(KEY).click()
+    page.get_by_role("button", name="Answer").press("Enter")
+
+    expect(page.locator(".verdict")).to_be_focused()
+
+
+def test_a_picked_token_stays_picked_when_the_loop_is_found(page: Page):
+    page.goto("/lab/sky-loop/")
+    page.fill("#temperature", "0")
+    page.select_option("[name=pace]", "12")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.locator("#run-tokens .token").nth(2)).to_be_visible()
+    page.locator("#run-tokens .token").nth(1).click()
+    expect(page.locator("#step-title")).to_contain_text("Step 2 of")
+
+    expect(page.locator("#run-tokens .token.b").first).to_be_visible()
+
+    expect(page.locator("#run-tokens :checked")).to_have_value("2")
+    expect(page.locator("#step-title")).to_contain_text("Step 2 of")
+    expect(page.locator("#lab-heading")).to_contain_text("ended by the limit", timeout=20_000)
+    expect(page.locator("#run-tokens :checked")).to_have_value("2")
+
+
+def test_an_early_token_taken_by_keyboard_bends_the_text(page: Page):
+    page.goto("/lab/sky-early-token/")
+    page.select_option("[name=pace]", "0")
+    page.locator("#do-run").press("Enter")
+    expect(page.locator("#lab-heading")).to_contain_text("ended by the limit")
+    page.locator("#run-tokens input").first.focus()
+    page.keyboard.press("Space")
+    expect(page.locator("#step-title")).to_contain_text("Step 1 of")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#step-title")).to_contain_text("Step 2 of")
+
+    page.get_by_role("button", name="Take instead: blue").press("Enter")
+
+    expect(page.locator("#lab-chips")).to_contain_text("Bent", timeout=15_000)
+    expect(page.locator("#run-tokens .token.changed")).to_have_text("taken:  blue")
+
+
+def test_what_the_cache_saves_is_counted(page: Page):
+    page.goto("/lab/sky-cache-cost/")
+    run(page)
+    expect(page.locator("#lab-goals")).to_contain_text("The KV cache is off")
+
+    page.uncheck("[name=use_kv_cache]")
+    run(page, max_new_tokens="48")
+
+    expect(page.locator("#lab-chips")).to_contain_text("Shown")
+    expect(page.locator("#lab-goals")).to_contain_text("28.4 times the multiply-adds")
+
+
+def test_order_and_survivors_are_shown(page: Page):
+    page.goto("/lab/sky-order/")
+    run(page, temperature="2")
+    expect(page.locator("#lab-goals")).to_contain_text("Temperature first keeps 4, temperature last keeps 3.")
+
+    page.goto("/lab/sky-three-left/")
+    run(page)
+    expect(page.locator("#lab-goals")).to_contain_text("Tokens left at step 1, exactly 3")
+    run(page, top_p="0.8")
+    expect(page.locator("#lab-chips")).to_contain_text("Exactly")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 360])
+def test_the_trace_of_every_setting_is_readable_at_any_width(
+    chromium: Browser, address: str, width: int, scheme: Scheme
+):
+    context = chromium.new_context(base_url=address, viewport={"width": width, "height": 800}, color_scheme=scheme)
+    page = context.new_page()
+    problems = watch(page)
+    page.goto("/lab/")
+    page.get_by_text("More settings").click()
+    settings = {"top_k": "5", "top_p": "0.95", "min_p": "0.02", "repetition_penalty": "1.1", "presence_penalty": "0.2"}
+    run(page, temperature="0.9", frequency_penalty="0.1", no_repeat_ngram_size="3", **settings)
+
+    expect(page.locator(".stages thead th")).to_have_count(10)
+    assert violations(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert problems == []
+    context.close()
+
+
+def test_the_admin_keeps_the_policy_and_the_console_clean(page: Page, var: Path):
+    password = manage(var, "make_instructor", "grace").splitlines()[0].split(": ")[1]
+    page.goto("/admin/")
+    page.fill("[name=username]", "grace")
+    page.fill("[name=password]", password)
+    page.get_by_role("button", name="Log in").click()
+    expect(page.locator("#content h1")).to_be_visible()
+
+    for path in ("questions/questionversion/", "questions/questionversion/add/", "labs/lab/", "labs/lab/1/change/"):
+        page.goto(f"/admin/{path}")
+        expect(page.locator("#content h1")).to_be_visible()
+    page.goto("/admin/labs/run/")
+    page.goto("/admin/questions/questionversion/")
+    page.get_by_role("link", name="A chatbot keeps coming back").click()
+    page.fill("[name=title]", "A chatbot says the same again")
+    page.get_by_role("button", name="Save and continue editing").click()
+    expect(page.locator(".messagelist")).to_contain_text("is saved as version 2")
+    page.goto("/questions/")
+    expect(page.get_by_role("link", name="A chatbot says the same again")).to_be_visible()

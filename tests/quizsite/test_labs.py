@@ -497,7 +497,7 @@ def test_the_open_lab_runs_every_setting_and_shows_a_column_for_each(client: Cli
     client.post(reverse("labs:open"), data)
 
     html = client.get(reverse("labs:open")).content.decode()
-    for title in ("Raw", "Penalty 1.1", "Frequency -0.1", "Presence 0.2", "No 4-gram twice", "Top-k 5", "Top-p 0.95"):
+    for title in ("Raw", "Penalty 1.1", "Frequency −0.1", "Presence 0.2", "No 4-gram twice", "Top-k 5", "Top-p 0.95"):
         assert title in html
     assert " clear sky\n blue blue</textarea>" in html
     assert Run.objects.with_recording().get().recording.params.stop == (" clear sky", " blue blue")
