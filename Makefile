@@ -31,6 +31,7 @@ serve:
 	@$(BIN)/python manage.py migrate --verbosity 0
 	@$(BIN)/python manage.py load_content
 	@$(BIN)/python manage.py collectstatic --no-input --verbosity 0
+	@$(BIN)/python manage.py fetch_model smollm2 > var/fetch_model.log 2>&1 &
 	@echo "Next Token is at http://127.0.0.1:$(PORT)"
 	@echo "To write questions: make instructor NAME=ada, then http://127.0.0.1:$(PORT)/admin/"
 	@exec $(BIN)/uvicorn quizsite.asgi:application --host 127.0.0.1 --port $(PORT) --lifespan off --log-level warning --timeout-graceful-shutdown 2
@@ -53,7 +54,11 @@ check: install  ## lint, types, import contracts, templates, migrations, content
 	$(BIN)/python manage.py check_content
 	NEXT_TOKEN_HTTPS=1 $(BIN)/python manage.py check --deploy --fail-level WARNING
 
-test: check  ## everything: make check, then all tests with the engine's branch coverage
+.PHONY: model
+model: install  ## fetch the real model, SmolLM2 135M (98 MB); without a network the site has the toy alone
+	-@$(BIN)/python manage.py fetch_model smollm2
+
+test: check model  ## everything: make check, then all tests with the engine's branch coverage
 	$(BIN)/pytest -n 2 --cov=generation --cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=98
 
 bench: install  ## measure the engine; ratios side by side in one run

@@ -4,10 +4,11 @@ It is plain NumPy and knows nothing of the site. A token's way is straight: prom
 `forward` → logits → the stages of `sampling` → `draw` → `Step`. The names below are all that is public.
 """
 
+from generation.catalogue import list_models, load_model
+from generation.checkpoints import fetch
 from generation.decoding import Generation, Model, Step, encode_prompt, generate, stream
 from generation.errors import LogitsError, ModelUnavailable, PromptError, SettingError
 from generation.kv_cache import KVCache
-from generation.models import list_models, load_model
 from generation.params import SamplingParams, parse_setting
 from generation.records import generation_from_dict, step_from_dict
 from generation.repetition import Loop, LoopFinder, distinct_n, find_loop, longest_run, seq_rep_n
@@ -30,6 +31,7 @@ __all__ = [
     "distinct_n",
     "distribution",
     "encode_prompt",
+    "fetch",
     "find_loop",
     "generate",
     "generation_from_dict",

@@ -5,23 +5,35 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.floating]
 
+FIRST_ROOM = 256  # positions; twice as many each time it is full
+
 
 class KVCache:
     """Keys and values of one sequence, for all layers.
 
+    Keys are kept with the positions last, as attention multiplies them; a cache grows with its text, so
+    that a short one is small.
+
     Parameters
     ----------
-    n_layer : int
-    width : int
-        Numbers in the key (and in the value) of one position in one layer.
+    n_layer, n_kv_head, head_dim : int
     context_length : int
         Positions that fit.
     dtype : numpy dtype, default float64
     """
 
-    def __init__(self, n_layer: int, width: int, context_length: int, dtype: type[np.floating] = np.float64) -> None:
-        self._keys = np.empty((n_layer, context_length, width), dtype)
-        self._values = np.empty((n_layer, context_length, width), dtype)
+    def __init__(
+        self,
+        n_layer: int,
+        n_kv_head: int,
+        head_dim: int,
+        context_length: int,
+        dtype: type[np.floating] = np.float64,
+    ) -> None:
+        room = min(FIRST_ROOM, context_length)
+        self._context_length = context_length
+        self._keys = np.empty((n_layer, n_kv_head, head_dim, room), dtype)
+        self._values = np.empty((n_layer, n_kv_head, room, head_dim), dtype)
         self._length = 0
 
     def __len__(self) -> int:
@@ -31,7 +43,7 @@ class KVCache:
     @property
     def nbytes(self) -> int:
         """Bytes taken by the positions computed so far."""
-        per_position = self._keys[:, 0].nbytes + self._values[:, 0].nbytes
+        per_position = self._keys[..., :1].nbytes + self._values[..., :1, :].nbytes
         return per_position * self._length
 
     def put(self, layer: int, keys: Floats, values: Floats) -> tuple[Floats, Floats]:
@@ -42,16 +54,19 @@ class KVCache:
         Parameters
         ----------
         layer : int
-        keys, values : (n_new, width)
+        keys, values : (n_kv_head, n_new, head_dim)
 
         Returns
         -------
-        keys, values : (n_old + n_new, width), views
+        keys : (n_kv_head, head_dim, n_old + n_new), view
+        values : (n_kv_head, n_old + n_new, head_dim), view
         """
-        end = self._length + len(keys)
-        self._keys[layer, self._length : end] = keys
-        self._values[layer, self._length : end] = values
-        return self._keys[layer, :end], self._values[layer, :end]
+        end = self._length + keys.shape[1]
+        if end > self._keys.shape[-1]:
+            self._make_room(end)
+        self._keys[layer, :, :, self._length : end] = keys.transpose(0, 2, 1)
+        self._values[layer, :, self._length : end] = values
+        return self._keys[layer, :, :, :end], self._values[layer, :, :end]
 
     def advance(self, n_new: int) -> None:
         """Count `n_new` positions as computed."""
@@ -62,3 +77,13 @@ class KVCache:
         if not 0 <= length <= self._length:
             raise ValueError(f"length must be between 0 and {self._length}, got {length}")
         self._length = length
+
+    def _make_room(self, n_positions: int) -> None:
+        room = self._keys.shape[-1]
+        while room < n_positions:
+            room *= 2
+        room = min(room, self._context_length)
+        old_keys, old_values, n = self._keys, self._values, self._length
+        self._keys = np.empty((*old_keys.shape[:-1], room), old_keys.dtype)
+        self._values = np.empty((*old_values.shape[:2], room, old_values.shape[-1]), old_values.dtype)
+        self._keys[..., :n], self._values[:, :, :n] = old_keys[..., :n], old_values[:, :, :n]

@@ -1,6 +1,10 @@
-"""Text to token ids and back: the toy's words, and text that is shown while it is still being made."""
+"""Text to token ids and back: the toy's words, byte-level BPE, and text that is shown while it is being made."""
 
+import re
 from collections.abc import Callable, Sequence
+
+from tokenizers import Tokenizer, pre_tokenizers
+from tokenizers.models import BPE
 
 from generation.errors import PromptError
 
@@ -128,3 +132,80 @@ class StopMatcher:
             if any(stop.startswith(self._held[-length:]) for stop in self._stop):
                 return length
         return 0
+
+
+class ByteLevelTokenizer:
+    """Byte-level BPE as GGUF files of the Llama architecture carry it: every text has ids, every id its bytes.
+
+    Parameters
+    ----------
+    tokens : sequence of str
+        The vocabulary in id order, bytes written as GPT-2 writes them.
+    merges : sequence of str
+        Pairs that are joined, most frequent first, a space between the halves.
+    control_ids : set of int
+        Entries that mark turns and ends; text never becomes one of them unless it is allowed to.
+    eos_token_id : int
+    start_token_id : int or None
+    """
+
+    def __init__(
+        self,
+        tokens: Sequence[str],
+        merges: Sequence[str],
+        control_ids: set[int],
+        eos_token_id: int,
+        start_token_id: int | None,
+    ) -> None:
+        self.tokens, self.control_ids = list(tokens), control_ids
+        self.eos_token_id, self.start_token_id = eos_token_id, start_token_id
+        vocabulary = {token: token_id for token_id, token in enumerate(tokens)}
+        pairs = [(left, right) for left, right in (merge.split(" ") for merge in merges)]
+        self._bpe = Tokenizer(BPE(vocabulary, pairs))
+        # each digit alone, then GPT-2's pattern
+        self._bpe.pre_tokenizer = pre_tokenizers.Sequence(
+            [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+        )
+        self._control = {self.tokens[token_id]: token_id for token_id in control_ids}
+        self._control_pattern = re.compile("|".join(map(re.escape, sorted(self._control, key=len, reverse=True))))
+
+    def encode(self, text: str, control: bool = False) -> list[int]:
+        """Return the ids of a text; what looks like a control token is one only where `control` allows it."""
+        if not control or not self._control:
+            return list(self._bpe.encode(text, add_special_tokens=False).ids)
+        ids: list[int] = []
+        at = 0
+        for found in self._control_pattern.finditer(text):
+            ids += [*self.encode(text[at : found.start()]), self._control[found[0]]]
+            at = found.end()
+        return ids + self.encode(text[at:])
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of ids, without control tokens; bytes that are no text come out as U+FFFD."""
+        return b"".join(self._bytes(token_id) for token_id in ids).decode(errors="replace")
+
+    def token(self, token_id: int) -> str:
+        """Return an entry as one can read it: its text, a control token's name, or bytes in hexadecimal."""
+        if token_id in self.control_ids:
+            return self.tokens[token_id]
+        data = self._bytes(token_id)
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            return "".join(f"<{byte:02X}>" for byte in data)
+
+    def _bytes(self, token_id: int) -> bytes:
+        if token_id in self.control_ids:
+            return b""
+        return bytes(_BYTES[letter] for letter in self.tokens[token_id])
+
+
+def _byte_letters() -> dict[str, int]:
+    """Return GPT-2's letter for each byte: itself where it can be printed, else one from 256 on."""
+    printable = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
+    others = [byte for byte in range(256) if byte not in printable]
+    letters = {chr(byte): byte for byte in printable}
+    return letters | {chr(256 + number): byte for number, byte in enumerate(others)}
+
+
+_BYTES = _byte_letters()

@@ -10,6 +10,7 @@ import pytest
 from django.core.management import call_command
 from django.test import Client
 
+from generation import list_models
 from quizsite.accounts.models import User
 from quizsite.labs.models import Lab
 from quizsite.questions.models import Question
@@ -19,16 +20,18 @@ GOLDEN = Path(__file__).parent / "golden"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what this machine cannot run, and say so in one line."""
-    if find_chromium():
-        return
-    left_out = [item for item in items if item.get_closest_marker("browser")]
-    if left_out and os.environ.get("NEXT_TOKEN_ALL_TESTS") == "1":
-        raise pytest.UsageError(f"every test must run, but {len(left_out)} need a Chromium and there is none")
-    if left_out:
-        items[:] = [item for item in items if item not in left_out]
-        config.hook.pytest_deselected(items=left_out)
-        print(f"\nNOT RUN: {len(left_out)} browser tests, there is no Chromium here")
+    """Leave out what this machine cannot run, and say so in one line for each thing that it lacks."""
+    for marker, is_there, thing in (
+        ("browser", bool(find_chromium()), "Chromium"),
+        ("real_model", "smollm2" in list_models(), "model smollm2 (make model)"),
+    ):
+        left_out = [] if is_there else [item for item in items if item.get_closest_marker(marker)]
+        if left_out and os.environ.get("NEXT_TOKEN_ALL_TESTS") == "1":
+            raise pytest.UsageError(f"every test must run, but {len(left_out)} need the {thing}, which is not here")
+        if left_out:
+            items[:] = [item for item in items if item not in left_out]
+            config.hook.pytest_deselected(items=left_out)
+            print(f"\nNOT RUN: {len(left_out)} tests need the {thing}, which is not here")
 
 
 @pytest.fixture(scope="session")

@@ -54,7 +54,7 @@ class SkyModel:
         return WORDS[token_id]
 
     def new_cache(self) -> KVCache:
-        return KVCache(N_LAYER, D_MODEL, self.context_length)
+        return KVCache(N_LAYER, 1, D_MODEL, self.context_length)
 
     def forward(self, token_ids: Sequence[int], kv_cache: KVCache | None = None) -> Floats:
         """Run the new tokens through the network.
@@ -86,10 +86,10 @@ class SkyModel:
         x = self.embeddings[list(token_ids)] + self.positions[start:end]  # (n_new, d_model)
         visible = np.arange(end) <= np.arange(start, end)[:, None]  # (n_new, end), causal
         for layer, block in enumerate(self.blocks):
-            keys, values = cache.put(layer, x @ block.wk, x @ block.wv)
-            scores = (x @ block.wq) @ keys.T / np.sqrt(D_MODEL)  # (n_new, end)
+            keys, values = cache.put(layer, (x @ block.wk)[None], (x @ block.wv)[None])
+            scores = (x @ block.wq) @ keys[0] / np.sqrt(D_MODEL)  # (n_new, end)
             attention = _softmax_rows(np.where(visible, scores, -np.inf))
-            x = _normalise(x + attention @ values @ block.wo)
+            x = _normalise(x + attention @ values[0] @ block.wo)
             x = _normalise(x + np.maximum(x @ block.w1, 0) @ block.w2)
         cache.advance(len(token_ids))
         logits: Floats = self.head @ x[-1]

@@ -20,6 +20,7 @@ from quizsite.accounts.models import User
 from quizsite.labs.goals import Clause, Setup, Verdict
 from quizsite.labs.models import Lab, LabResult, Recording, Run
 
+COMPUTING = threading.Lock()  # one pass at a time: BLAS threads that overlap would slow each other down
 LOST_AFTER = 30.0  # seconds without a watcher until an open run is cancelled
 
 
@@ -51,7 +52,8 @@ class Live:
                 if self._error:
                     raise self._error
                 try:
-                    self.steps.append(next(self._source))
+                    with COMPUTING:
+                        self.steps.append(next(self._source))
                 except StopIteration as end:
                     self.generation = end.value
                 except LogitsError as error:

@@ -57,7 +57,7 @@ def bench_sampling() -> None:
             return "x" * len(ids)
 
         def new_cache(self) -> KVCache:
-            return KVCache(1, 1, 1)
+            return KVCache(1, 1, 1, 1)
 
         def forward(self, token_ids: Sequence[int], kv_cache: KVCache | None = None) -> NDArray[np.float64]:
             return logits

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from generation import KVCache
-from generation.models import MODELS
+from generation.catalogue import MODELS
 from generation.models.sky import SkyModel
 from quizsite.asgi import application
 from quizsite.labs import engine

@@ -25,7 +25,7 @@ class ScriptedModel:
         return "".join("abcde"[i] for i in ids)
 
     def new_cache(self) -> KVCache:
-        return KVCache(1, 1, self.context_length)
+        return KVCache(1, 1, 1, self.context_length)
 
     def forward(self, token_ids: Sequence[int], kv_cache: KVCache | None = None) -> NDArray[np.float64]:
         if kv_cache is not None:
@@ -59,7 +59,7 @@ class ByteModel:
         return {256: "<end>", 257: "<other>"}.get(token_id) or bytes([token_id]).decode(errors="replace")
 
     def new_cache(self) -> KVCache:
-        return KVCache(1, 1, self.context_length)
+        return KVCache(1, 1, 1, self.context_length)
 
     def forward(self, token_ids: Sequence[int], kv_cache: KVCache | None = None) -> NDArray[np.float64]:
         if kv_cache is not None:

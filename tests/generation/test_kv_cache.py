@@ -17,7 +17,7 @@ def test_a_truncated_cache_goes_on_as_if_the_rest_had_never_been():
 
 
 def test_bytes_are_two_arrays_of_layers_times_width_for_each_position():
-    kv_cache = KVCache(n_layer=2, width=8, context_length=256)
+    kv_cache = KVCache(n_layer=2, n_kv_head=1, head_dim=8, context_length=256)
     kv_cache.advance(3)
 
     assert kv_cache.nbytes == 2 * 2 * 8 * 8 * 3
@@ -25,4 +25,4 @@ def test_bytes_are_two_arrays_of_layers_times_width_for_each_position():
 
 def test_truncating_beyond_what_there_is_is_refused():
     with pytest.raises(ValueError, match="length must be between 0 and 0, got 1"):
-        KVCache(1, 1, 10).truncate(1)
+        KVCache(1, 1, 1, 10).truncate(1)

@@ -14,7 +14,7 @@ from django.urls import reverse
 from numpy.typing import NDArray
 
 from generation import KVCache, LogitsError, SamplingParams
-from generation.models import MODELS
+from generation.catalogue import MODELS
 from generation.models.sky import SkyModel
 from quizsite.accounts.models import User
 from quizsite.labs import engine
