@@ -4,7 +4,7 @@ It is plain NumPy and knows nothing of the site. A token's way is straight: prom
 `forward` → logits → the stages of `sampling` → `draw` → `Step`. The names below are all that is public.
 """
 
-from generation.catalogue import list_models, load_model
+from generation.catalogue import list_models, load_model, missing_models
 from generation.checkpoints import fetch
 from generation.decoding import Generation, Model, Step, encode_prompt, generate, stream
 from generation.errors import LogitsError, ModelUnavailable, PromptError, SettingError
@@ -38,6 +38,7 @@ __all__ = [
     "list_models",
     "load_model",
     "longest_run",
+    "missing_models",
     "parse_setting",
     "seq_rep_n",
     "step_from_dict",

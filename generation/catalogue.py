@@ -16,6 +16,11 @@ def list_models() -> list[str]:
     return [*MODELS, *filter(is_there, SOURCES)]
 
 
+def missing_models() -> list[str]:
+    """Names of the models that could be fetched and have not been."""
+    return [name for name in SOURCES if not is_there(name)]
+
+
 def load_model(name: str) -> Model:
     """Return the model of that name; it is opened once and holds no state of any run.
 

@@ -41,7 +41,7 @@ class Scale:
 
 SCALES = {
     "temperature": Scale("Temperature", "slider", 0, 2, 0.05, "0 greedy", "2"),
-    "top_k": Scale("Top-k", "slider", 0, 6, 1, "0 off", "6"),
+    "top_k": Scale("Top-k", "slider", 0, 50, 1, "0 off", "50"),
     "top_p": Scale("Top-p", "slider", 0.05, 1, 0.05, "0.05", "1 off"),
     "min_p": Scale("Min-p", "slider", 0, 1, 0.05, "0 off", "1"),
     "repetition_penalty": Scale("Repetition penalty", "slider", 1, 2, 0.05, "1 off", "2"),

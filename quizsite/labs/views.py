@@ -9,6 +9,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from generation import missing_models
 from quizsite.accounts.guests import learner_key, learner_of
 from quizsite.htmx import HtmxRequest, number_in, render_part
 from quizsite.labs import engine
@@ -20,7 +21,7 @@ from quizsite.labs.panels import Panel, lab_panel
 @require_http_methods(["GET", "HEAD", "POST"])
 def open_lab(request: HtmxRequest) -> HttpResponse:
     """Show the open laboratory, with every lab beside it; a POST starts a run."""
-    return _panel_page(request, None, {"labs": Lab.objects.all()})
+    return _panel_page(request, None, {"labs": Lab.objects.all(), "missing_models": missing_models()})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

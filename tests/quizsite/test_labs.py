@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -518,3 +519,23 @@ def test_what_goes_wrong_on_the_server_is_logged(
     assert "Something broke on our side" in response.content.decode()
     assert "broken on purpose" in caplog.text
     assert logging.StreamHandler in {type(handler) for handler in logging.getLogger().handlers}
+
+
+def test_the_open_lab_says_which_model_is_missing(client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("NEXT_TOKEN_MODELS", str(tmp_path))
+
+    html = client.get(reverse("labs:open")).content.decode()
+
+    assert "Not here yet: smollm2" in html
+    assert '<option value="smollm2"' not in html
+
+
+@pytest.mark.real_model
+def test_the_real_model_runs_in_the_open_lab(client: Client):
+    data = OPEN | {"do": "run", "model": "smollm2", "prompt": "I am", "max_new_tokens": "40"}
+
+    client.post(reverse("labs:open"), data)
+
+    html = client.get(reverse("labs:open")).content.decode()
+    assert "copies of a loop, period 12, 3 full copies from token 1" in html
+    assert "49,152 scored" in html
