@@ -59,7 +59,7 @@ model: install  ## fetch the real model, SmolLM2 135M (98 MB); without a network
 	-@$(BIN)/python manage.py fetch_model smollm2
 
 test: check model  ## everything: make check, then all tests with the engine's branch coverage
-	$(BIN)/pytest -n 2 --cov=generation --cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=98
+	$(BIN)/pytest -n 2 --dist loadgroup --cov=generation --cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=98
 
 bench: install  ## measure the engine; ratios side by side in one run
 	$(BIN)/python -m tests.bench

@@ -1,18 +1,18 @@
 """The generation engine: how a language model's logits become text, one recorded step at a time.
 
 It is plain NumPy and knows nothing of the site. A token's way is straight: prompt → `encode` →
-`forward` → logits → the stages of `sampling` → `draw` → `Step`. The names below are all that is public.
+`forward` → logits → the `stages`, applied in order by `sampling` → `choose` → `Step`. The names below are public.
 """
 
 from generation.catalogue import list_models, load_model, missing_models
 from generation.checkpoints import fetch
-from generation.decoding import Generation, Model, Step, encode_prompt, generate, stream
+from generation.decoding import Model, encode_prompt, generate, run, stream
 from generation.errors import LogitsError, ModelUnavailable, PromptError, SettingError
 from generation.kv_cache import KVCache
 from generation.params import SamplingParams, parse_setting
-from generation.records import generation_from_dict, step_from_dict
+from generation.records import Candidate, Generation, Stage, Step, generation_from_dict, step_from_dict
 from generation.repetition import Loop, LoopFinder, distinct_n, find_loop, longest_run, seq_rep_n
-from generation.sampling import Candidate, Stage, distribution
+from generation.sampling import distribution
 
 __all__ = [
     "Candidate",
@@ -40,6 +40,7 @@ __all__ = [
     "longest_run",
     "missing_models",
     "parse_setting",
+    "run",
     "seq_rep_n",
     "step_from_dict",
     "stream",

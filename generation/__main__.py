@@ -4,7 +4,6 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable
 from dataclasses import asdict, fields, replace
 from itertools import zip_longest
 from typing import Any, NoReturn
@@ -21,8 +20,10 @@ from generation import (
     list_models,
     load_model,
     parse_setting,
+    run,
     stream,
 )
+from generation.params import unescaped
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -48,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
         model = load_model(model_name)
         if other is None:
             show_step, show_end = (_json_step, _json_end) if as_json else (_table_row, _table_end)
-            _show(stream(model, prompt, params), show_step, show_end)
+            show_end(run(stream(model, prompt, params), show_step))
         else:
             changes: dict[str, Any] = dict(_read_change(change) for change in other)
             both = [generate(model, prompt, one) for one in (params, replace(params, **changes))]
@@ -85,6 +86,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _read(name: str, value: Any) -> Any:
+    if name == "stop":
+        return tuple(unescaped(text) for text in value)
     return parse_setting(name, value) if isinstance(value, str) else value
 
 
@@ -94,14 +97,6 @@ def _read_change(change: str) -> tuple[str, Any]:
     if not equals:
         raise SettingError(name, f"--compare takes SETTING=VALUE, got {change!r}")
     return name, parse_setting(name, value)
-
-
-def _show(steps: Any, show_step: Callable[[Step], None], show_end: Callable[[Generation], None]) -> None:
-    while True:
-        try:
-            show_step(next(steps))
-        except StopIteration as end:
-            return show_end(end.value)
 
 
 def _json_step(step: Step) -> None:
@@ -127,6 +122,8 @@ def _table_row(step: Step) -> None:
 
 def _table_end(generation: Generation) -> None:
     print(f"text: {generation.text}")
+    if generation.explanation:
+        print(generation.explanation)
     print(f"ended by {generation.finish_reason} after {generation.forward_passes} forward passes")
     print(_loop_words(generation))
 
@@ -140,8 +137,8 @@ def _compare(ours: Generation, theirs: Generation) -> None:
         cells = [f"{s.token:<14} {s.final_probability:>7.4f}" if s else f"{'':<22}" for s in (a, b)]
         mark = "  <- first difference" if one.step == first else ""
         print(f"{one.step:>4} {one.u:>7.4f}  {cells[0]}  {cells[1]}{mark}")
-    for name, run in (("A", ours), ("B", theirs)):
-        print(f"{name}: ended by {run.finish_reason}, {_loop_words(run)}, repeated 4-grams {run.seq_rep_4:.2f}")
+    for name, side in (("A", ours), ("B", theirs)):
+        print(f"{name}: ended by {side.finish_reason}, {_loop_words(side)}, repeated 4-grams {side.seq_rep_4:.2f}")
 
 
 def _compare_json(ours: Generation, theirs: Generation) -> None:

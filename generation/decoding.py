@@ -1,9 +1,9 @@
-"""The loop: predict, choose, append, repeat; and the record of a run."""
+"""The loop: predict, choose, append, repeat."""
 
-from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
+import operator
+from collections.abc import Callable, Generator, Mapping, Sequence
 from time import perf_counter
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,22 +11,14 @@ from numpy.typing import NDArray
 from generation.errors import LogitsError, PromptError
 from generation.kv_cache import KVCache
 from generation.params import SamplingParams
-from generation.repetition import Loop, LoopFinder, seq_rep_n
-from generation.sampling import (
-    Applied,
-    Candidate,
-    Stage,
-    apply_settings,
-    choose,
-    uniform,
-)
+from generation.records import Candidate, FinishReason, Generation, Stage, Step
+from generation.repetition import LoopFinder, seq_rep_n
+from generation.sampling import Applied, apply_settings, choose, uniform
 from generation.stages import Floats, most_likely
 from generation.tokenizer import IncrementalDecoder, StopMatcher
 
 LN2 = float(np.log(2))
 TOP_ROWS = 10  # tokens recorded of each stage
-
-FinishReason = Literal["eos", "stop", "length", "no_candidate", "cancelled", "deadline"]
 
 
 class Model(Protocol):
@@ -46,45 +38,6 @@ class Model(Protocol):
     def forward(self, token_ids: Sequence[int], kv_cache: KVCache | None = None) -> NDArray[np.floating]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One pass of the model and the token that came of it."""
-
-    step: int  # from 1
-    input_length: int  # tokens that the model saw
-    computed_positions: int  # positions that this pass really processed
-    token_id: int
-    token: str  # the vocabulary's entry
-    piece: str  # the exact text that it adds
-    probability: float  # raw, before any setting
-    final_probability: float  # under the settings
-    surprisal: float  # bits, raw
-    entropy: float  # bits, raw
-    rank: int  # 1 is the most likely, raw
-    u: float
-    forced: bool
-    notes: tuple[str, ...]  # settings that had no effect here, with the reason
-    stages: tuple[Stage, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Generation:
-    """A finished run."""
-
-    model: str
-    prompt_ids: tuple[int, ...]
-    token_ids: tuple[int, ...]  # the end token included
-    text: str  # control tokens excluded
-    steps: tuple[Step, ...]
-    finish_reason: FinishReason
-    forward_passes: int
-    prefill_seconds: float
-    decode_seconds: float
-    multiply_adds: int | None  # None where the model does not count them
-    loop: Loop | None
-    seq_rep_4: float
-
-
 def generate(
     model: Model,
     prompt: str | Sequence[int],
@@ -92,10 +45,14 @@ def generate(
     forced: Mapping[int, int] | None = None,
 ) -> Generation:
     """Run to the end and return the record. See `stream`."""
-    steps = stream(model, prompt, params, forced)
+    return run(stream(model, prompt, params, forced))
+
+
+def run(steps: Generator[Step, None, Generation], see: Callable[[Step], object] = lambda step: None) -> Generation:
+    """Take a stream to its end, showing each step to `see`, and return the record."""
     while True:
         try:
-            next(steps)
+            see(next(steps))
         except StopIteration as end:
             generation: Generation = end.value
             return generation
@@ -132,7 +89,7 @@ def stream(
         If the model's logits allow no choice, or a forced token has no probability; it names the step.
     """
     prompt_ids = encode_prompt(model, prompt, params.max_new_tokens)
-    forced = _checked_forced(model, forced or {})
+    forced = _checked_forced(model, forced or {}, params.max_new_tokens)
     eos_token_id = getattr(model, "eos_token_id", None)
     kv_cache = model.new_cache() if params.use_kv_cache else None
     text, stop = IncrementalDecoder(model.decode, prompt_ids), StopMatcher(params.stop)
@@ -142,6 +99,7 @@ def stream(
     seconds: list[float] = []
     multiply_adds = 0
     finish_reason: FinishReason | None = None
+    explanation = held = ""
 
     while finish_reason is None:
         number = len(steps) + 1
@@ -156,20 +114,22 @@ def stream(
             stages, notes = apply_settings(logits, params, prompt_ids, output_ids)
         except LogitsError as error:
             raise LogitsError(f"step {number}: {error}") from None
-        raw, last, u = stages[0], stages[-1], uniform(params.seed, number)
+        u = uniform(params.seed, number)
         if number in forced:
             token_id = forced[number]
-            if raw.logits[token_id] == -np.inf:
+            if stages[0].logits[token_id] == -np.inf:
                 raise LogitsError(f"step {number}: token {token_id} has no probability, so it cannot be forced")
-        elif last.kept:
-            token_id = choose(last, u)
+        elif stages[-1].kept:
+            token_id = choose(stages[-1], u)
         else:
-            finish_reason = "no_candidate"
+            finish_reason, held = "no_candidate", stop.add(text.finish()) + stop.finish()
+            explanation = f"no_repeat_ngram_size {params.no_repeat_ngram_size} bans every token that was left"
             break
 
         output_ids.append(token_id)
         loop = loops.add(token_id)
-        piece = stop.add(text.add(token_id))
+        piece = "" if token_id == eos_token_id else text.add(token_id)
+        shown = stop.add(piece)
         if token_id == eos_token_id:
             finish_reason = "eos"
         elif stop.is_stopped:
@@ -177,8 +137,9 @@ def stream(
         elif number == params.max_new_tokens:
             finish_reason = "length"
         if finish_reason in {"eos", "length"}:
-            piece += stop.add(text.finish()) + stop.finish()
-        log_prob = float(raw.logits[token_id] - raw.total)  # nats
+            rest = text.finish()
+            piece, shown = piece + rest, shown + stop.add(rest) + stop.finish()
+        log_prob = stages[0].log_prob(token_id)
         step = Step(
             step=number,
             input_length=len(ids),
@@ -186,11 +147,12 @@ def stream(
             token_id=token_id,
             token=_token(model, token_id),
             piece=piece,
+            shown=shown,
             probability=float(np.exp(log_prob)),
-            final_probability=float(np.exp(last.logits[token_id] - last.total)) if last.kept else 0.0,
-            surprisal=-log_prob / LN2,
-            entropy=_entropy(raw),
-            rank=_rank(raw.logits, token_id),
+            final_probability=float(np.exp(stages[-1].log_prob(token_id))) if stages[-1].kept else 0.0,
+            surprisal=max(0.0, -log_prob / LN2),
+            entropy=_entropy(stages[0]),
+            rank=_rank(stages[0].logits, token_id),
             u=u,
             forced=number in forced,
             notes=tuple(notes),
@@ -199,26 +161,29 @@ def stream(
         steps.append(step)
         yield step
 
-    held = stop.add(text.finish()) + stop.finish()  # only where there was no last token to release it
     return Generation(
         model=_name(model),
         prompt_ids=tuple(prompt_ids),
         token_ids=tuple(output_ids),
-        text="".join(step.piece for step in steps) + held,
+        text="".join(step.shown for step in steps) + held,
         steps=tuple(steps),
         finish_reason=finish_reason,
+        explanation=explanation,
         forward_passes=len(seconds),
         prefill_seconds=seconds[0],
         decode_seconds=sum(seconds[1:]),
         multiply_adds=multiply_adds or None,
-        loop=None if finish_reason == "eos" else loop,
+        loop=loop,
         seq_rep_4=seq_rep_n(output_ids, 4),
     )
 
 
 def encode_prompt(model: Model, prompt: str | Sequence[int], max_new_tokens: int) -> list[int]:
     """Return the ids of a prompt that can be run, or raise the PromptError that says why not."""
-    prompt_ids = model.encode(prompt) if isinstance(prompt, str) else [int(i) for i in prompt]
+    try:
+        prompt_ids = model.encode(prompt) if isinstance(prompt, str) else [operator.index(i) for i in prompt]
+    except TypeError:
+        raise PromptError("a prompt must be text or whole numbers") from None
     if not prompt_ids:
         start_token_id = getattr(model, "start_token_id", None)
         if start_token_id is None:
@@ -235,33 +200,40 @@ def encode_prompt(model: Model, prompt: str | Sequence[int], max_new_tokens: int
     return prompt_ids
 
 
-def _checked_forced(model: Model, forced: Mapping[int, int]) -> dict[int, int]:
+def _checked_forced(model: Model, forced: Mapping[int, int], max_new_tokens: int) -> dict[int, int]:
+    checked = {}
     for step, token_id in forced.items():
-        if step < 1:
-            raise PromptError(f"steps count from 1, got a token for step {step}")
-        if not 0 <= token_id < model.vocab_size:
-            raise PromptError(f"token ids must be between 0 and {model.vocab_size - 1}, got {token_id}")
-    return dict(forced)
+        try:
+            at, taken = operator.index(step), operator.index(token_id)
+        except TypeError:
+            raise PromptError(f"a step and its token id must be whole numbers, got {step!r}: {token_id!r}") from None
+        if not 1 <= at <= max_new_tokens:
+            raise PromptError(f"steps are from 1 to {max_new_tokens}, got a token for step {at}")
+        if not 0 <= taken < model.vocab_size:
+            raise PromptError(f"token ids must be between 0 and {model.vocab_size - 1}, got {taken}")
+        checked[at] = taken
+    return checked
 
 
 def _recorded(model: Model, stage: Applied) -> Stage:
     top = most_likely(stage.logits, TOP_ROWS)
-    probs = np.exp(stage.logits[top] - stage.total)
     return Stage(
         name=stage.name,
         kept=stage.kept,
         dropped_mass=stage.dropped_mass,
-        top=tuple(Candidate(int(i), _token(model, int(i)), float(p)) for i, p in zip(top, probs, strict=True)),
+        top=tuple(
+            Candidate(int(i), _token(model, int(i)), float(p)) for i, p in zip(top, stage.probs(top), strict=True)
+        ),
     )
 
 
 def _entropy(stage: Applied) -> float:
     """Return the entropy in bits: −Σ p · log₂ p."""
-    log_probs = stage.logits - stage.total
+    log_probs = stage.logits - (stage.largest + np.log(stage.mass))
     probs = np.exp(log_probs)
     if stage.kept < len(probs):
         log_probs[probs == 0] = 0  # a token at -inf takes no part
-    return float(-np.dot(probs, log_probs) / LN2)
+    return max(0.0, float(-np.dot(probs, log_probs) / LN2))
 
 
 def _rank(logits: Floats, token_id: int) -> int:

@@ -102,7 +102,7 @@ def parse_setting(name: str, text: str) -> Setting:
         return typed
     if name == "stop":
         lines = (line.strip("\r") for line in text.split("\n"))
-        return tuple(line.replace("\\n", "\n").replace("\\t", "\t") for line in lines if line)
+        return tuple(unescaped(line) for line in lines if line)
     if kind is bool:
         if typed.lower() in {"true", "on", "1"}:
             return True
@@ -117,6 +117,11 @@ def parse_setting(name: str, text: str) -> Setting:
         raise _wrong_type(name, text) from None
 
 
+def unescaped(text: str) -> str:
+    r"""Return a typed stop string with `\n` and `\t` as a line end and a tab."""
+    return text.replace("\\n", "\n").replace("\\t", "\t")
+
+
 def _checked(name: str, value: Any) -> Setting:
     kind = KINDS[name]
     is_switch = isinstance(value, bool | np.bool)
@@ -126,9 +131,12 @@ def _checked(name: str, value: Any) -> Setting:
     if kind is int and isinstance(value, Integral) and not is_switch:
         checked = int(value)
     elif kind is float and isinstance(value, Real) and not is_switch:
-        checked = float(value)
+        try:
+            checked = float(value)
+        except OverflowError:  # a whole number of hundreds of digits
+            checked = math.inf
         if not math.isfinite(checked):
-            raise SettingError(name, f"{name} must be finite, got {_shown(value)}")
+            raise SettingError(name, f"{name} must be finite, got {shown(value)}")
     elif kind is str and isinstance(value, str):
         checked = value
     elif name == "stop" and isinstance(value, list | tuple) and all(isinstance(text, str) for text in value):
@@ -136,16 +144,19 @@ def _checked(name: str, value: Any) -> Setting:
     else:
         raise _wrong_type(name, value)
     if not RULES[name].holds(checked):
-        raise SettingError(name, f"{name} must be {RULES[name].words}, got {_shown(value)}")
+        raise SettingError(name, f"{name} must be {RULES[name].words}, got {shown(value)}")
     return checked
 
 
 def _wrong_type(name: str, value: object) -> SettingError:
     nouns = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
     noun = nouns.get(KINDS[name], "a list of strings")  # type: ignore[call-overload]
-    return SettingError(name, f"{name} must be {noun}, got {_shown(value)}")
+    return SettingError(name, f"{name} must be {noun}, got {shown(value)}")
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """Write a value for a message, shortened where it is long."""
+    if isinstance(value, int) and abs(value) >= 10**40:
+        return f"a whole number of {int(value.bit_length() * math.log10(2)) + 1} digits"
     text = repr(value) if isinstance(value, str) else str(value)
     return text if len(text) <= 40 else f"{text[:36]}… ({len(text)} characters)"

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 MAX_PERIOD = 64
-MIN_SPAN = 12  # tokens that a loop covers at least
+MIN_SPAN = 12  # tokens that a loop covers at least: 12, 6 and 4 copies of one, two and three
+MIN_COPIES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +93,6 @@ def longest_run(token_ids: Sequence[int]) -> int:
 def _loop(period: int, length: int, n_matches: int) -> Loop | None:
     """Return the loop of this period, if its tail is long enough."""
     span = n_matches + period
-    if span >= MIN_SPAN and span // period >= _copies_needed(period):
+    if span >= max(MIN_SPAN, MIN_COPIES * period):
         return Loop(period, length - span, span // period)
     return None
-
-
-def _copies_needed(period: int) -> int:
-    if period == 1:
-        return 6
-    return 4 if period <= 3 else 3

@@ -90,11 +90,15 @@ def ban_repeated_ngrams(logits: Floats, size: int, token_ids: Sequence[int]) -> 
     Paulus et al., "A Deep Reinforced Model for Abstractive Summarization", ICLR 2018, section 2.5.
     https://arxiv.org/abs/1705.04304
     """
-    ids = list(token_ids)
-    before = ids[len(ids) - size + 1 :]  # the n − 1 tokens that the next one would follow
-    banned = [ids[i + size - 1] for i in range(len(ids) - size + 1) if ids[i : i + size - 1] == before]
+    ids = np.asarray(token_ids, dtype=np.intp)
+    n_starts = len(ids) - size + 1  # n-grams that the text has
+    if n_starts < 1:
+        return logits
+    follows = np.ones(n_starts, dtype=bool)
+    for place in range(size - 1):  # does the text go on as it did there?
+        follows &= ids[place : place + n_starts] == ids[n_starts + place]
     kept = logits.copy()
-    kept[banned] = -np.inf
+    kept[ids[size - 1 :][follows]] = -np.inf
     return kept
 
 
@@ -141,10 +145,10 @@ def keep_top_p(logits: Floats, top_p: float) -> Floats:
     """
     if top_p == 1:
         return logits  # the running sum below can round up to 1 before the last token
-    total, n_sorted = log_total(logits), FIRST_LOOK
+    (largest, total), n_sorted = measure(logits), FIRST_LOOK
     while True:
         token_ids = most_likely(logits, n_sorted)
-        probs = np.exp(logits[token_ids] - total)
+        probs = np.exp(logits[token_ids] - largest) / total
         mass = np.cumsum(probs)
         if mass[-1] >= top_p or len(token_ids) < n_sorted:
             break
@@ -193,16 +197,19 @@ def most_likely(logits: Floats, n: int) -> TokenIds:
     return found[order][:n]
 
 
-def log_total(logits: Floats) -> float:
-    """Return log Σ eˣ in nats: what to subtract from logits to get log-probabilities; -inf of none."""
+def measure(logits: Floats) -> tuple[float, float]:
+    """Return the largest logit, and Σ exp(logit − largest): what makes probabilities of logits.
+
+    Of no token at all they are -inf and 0; of a logit that has overflowed, inf and 1.
+    """
     alive = logits if count(logits) == len(logits) else logits[logits > -np.inf]  # exp(-inf) is slow
     if not len(alive):
-        return -np.inf
-    largest = alive.max()
+        return -np.inf, 0.0
+    largest = float(alive.max())
     if largest == np.inf:
-        return np.inf
+        return np.inf, 1.0
     shifted = alive - largest
-    return float(largest + np.log(np.exp(shifted, out=shifted).sum()))
+    return largest, float(np.exp(shifted, out=shifted).sum())
 
 
 def count(logits: Floats) -> int:

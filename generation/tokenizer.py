@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from os.path import commonprefix
 
 from tokenizers import Tokenizer, pre_tokenizers
 from tokenizers.models import BPE
@@ -59,7 +60,7 @@ class IncrementalDecoder:
     Parameters
     ----------
     decode : function of ids
-        Bytes that are not UTF-8 must come out as U+FFFD.
+        Bytes of an unfinished character must come out as one U+FFFD.
     prompt_ids : sequence of int
         What the text goes on from.
     """
@@ -68,27 +69,30 @@ class IncrementalDecoder:
         self._decode = decode
         self._ids = list(prompt_ids)
         self._start = 0  # of the ids that are decoded again
-        self._read = len(self._ids)  # of those, the ones whose text is out
-        self._shown = len(decode(self._ids))
+        self._read = len(self._ids)  # of those, where the ones begin that came since
+        self._out = decode(self._ids)  # what is out of their text
 
     def add(self, token_id: int) -> str:
-        """Take a token and return what can be shown of it; the bytes of half a character are held back."""
+        """Take a token and return what it adds; the bytes of half a character are held back."""
         self._ids.append(token_id)
         text = self._decode(self._ids[self._start :])
-        whole = text[: -len(INCOMPLETE)] if text.endswith(INCOMPLETE) else text
-        added = whole[self._shown :]
+        whole = text.removesuffix(INCOMPLETE)
+        added = self._new_part(whole)
         if whole == text:
-            self._start, self._read = self._read, len(self._ids)
-            self._shown = len(self._decode(self._ids[self._start : self._read]))
-        else:
-            self._shown = max(self._shown, len(whole))
+            tail = self._decode(self._ids[self._read :])
+            if tail:  # a control token alone says nothing of the space before the next word
+                self._start, self._read, self._out = self._read, len(self._ids), tail
+        elif added:
+            self._out = whole
         return added
 
     def finish(self) -> str:
         """Return what was held back: one mark for a character that never became whole."""
-        text = self._decode(self._ids[self._start :])
-        held, self._shown = text[self._shown :], len(text)
-        return held
+        return self._new_part(self._decode(self._ids[self._start :]))
+
+    def _new_part(self, text: str) -> str:
+        """Return the part of a text that is not out yet; half a character of the prompt may have changed."""
+        return text[len(commonprefix([self._out, text])) :]  # noqa: RUF071  (letter by letter is meant)
 
 
 class StopMatcher:

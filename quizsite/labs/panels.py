@@ -102,7 +102,6 @@ class Trace:
     heading: str
     loop: Loop | None
     loop_words: str
-    text: str
     positions: int
     tokens_per_second: str
     multiply_adds: str
@@ -196,12 +195,11 @@ def trace(run: Run, steps: Sequence[Step], chosen: int = 0, streaming: bool = Fa
     return Trace(
         run=run,
         prompt=prompt_tokens(recording),
-        tokens=[strip_token(step, loop, chosen) for step in steps],
+        tokens=_strip(steps, loop, chosen, run.is_open),
         is_streaming=streaming,
-        heading=_heading(run, len(steps)),
+        heading=_heading(run, len(steps), generation),
         loop=loop,
         loop_words=_loop_words(loop),
-        text="".join(step.piece for step in steps),
         positions=sum(step.computed_positions for step in steps),
         tokens_per_second=_speed(generation),
         multiply_adds=f"{generation.multiply_adds:,}" if generation and generation.multiply_adds else "",
@@ -251,6 +249,18 @@ def prompt_tokens(recording: Recording) -> list[Token]:
     ids = model.encode(recording.prompt)
     ends = [model.decode(ids[: i + 1]) for i in range(len(ids))]
     return [Token(0, end[len(before) :]) for before, end in zip(["", *ends], ends, strict=False)]
+
+
+def _strip(steps: Sequence[Step], loop: Loop | None, chosen: int, is_open: bool) -> list[Token]:
+    """Return the tokens of a run; what may be a stop string, or was one, keeps its place and not its text."""
+    tokens, n_shown, n_made = [], sum(len(step.shown) for step in steps), 0
+    for step in steps:
+        n_made += len(step.piece)
+        token = strip_token(step, loop, chosen)
+        if step.piece and n_made > n_shown:
+            token = replace(token, text="…" if is_open else "stop", is_control=True)
+        tokens.append(token)
+    return tokens
 
 
 def strip_token(step: Step, loop: Loop | None, chosen: int = 0) -> Token:
@@ -417,7 +427,7 @@ def _column(name: str, kept: int, dropped: float, params: SamplingParams, vocab_
             raise ValueError(f"stage {name!r} has no words for its column")
 
 
-def _heading(run: Run, n_steps: int) -> str:
+def _heading(run: Run, n_steps: int, generation: Generation | None) -> str:
     tokens = f"{n_steps} token{'' if n_steps == 1 else 's'}"
     if run.is_open:
         return f"Run by hand, {tokens} so far" if run.is_by_hand else "Run, going on"
@@ -427,6 +437,8 @@ def _heading(run: Run, n_steps: int) -> str:
         return f"Run, stopped after {tokens}"
     if run.finish_reason == "length":
         return f"Run, ended by the limit of {tokens}"
+    if generation and generation.explanation:
+        return f"Run, ended after {tokens}: {generation.explanation}"
     return f"Run, ended by {ENDS[run.finish_reason]} after {tokens}"
 
 

@@ -116,7 +116,8 @@ def _next(show: Show, number: int, loop: Loop | None) -> tuple[int, Loop | None,
     trace = panel.trace
     assert trace
     same_loop = (loop and (loop.period, loop.start)) == (trace.loop and (trace.loop.period, trace.loop.start))
-    part = "appended" if same_loop else "snapshot"
+    holds_back = bool(show.run.recording.params.stop)  # then earlier tokens may change
+    part = "appended" if same_loop and not holds_back else "snapshot"
     context = {"panel": panel, "token": strip_token(step, trace.loop), "oob": True}
     return number, trace.loop, _event("step", number, render_to_string(f"labs/trace.html#{part}", context))
 

@@ -50,6 +50,8 @@ class ByteModel:
         self.n_passes = 0
 
     def encode(self, text: str, control: bool = False) -> list[int]:
+        if control and text == "<end>":
+            return [self.eos_token_id]
         return list(text.encode())
 
     def decode(self, ids: Sequence[int]) -> str:

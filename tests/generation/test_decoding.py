@@ -3,7 +3,9 @@
 import json
 import math
 from dataclasses import asdict, replace
+from typing import Any
 
+import numpy as np
 import pytest
 
 from generation import (
@@ -193,7 +195,7 @@ def test_the_toy_always_keeps_its_end_token_under_ngram_blocking():
     [
         ({1: 6}, "token ids must be between 0 and 5, got 6"),
         ({1: -1}, "token ids must be between 0 and 5, got -1"),
-        ({0: 1}, "steps count from 1, got a token for step 0"),
+        ({0: 1}, "steps are from 1 to 64, got a token for step 0"),
     ],
 )
 def test_a_token_that_cannot_be_forced_is_refused(forced: dict[int, int], message: str):
@@ -270,3 +272,73 @@ def test_dropped_mass_is_what_a_stage_cut_from_what_was_left():
     raw, top_k, top_p = step.stages
     assert top_k.dropped_mass == pytest.approx(1 - sum(row.probability for row in raw.top[:3]))
     assert top_p.dropped_mass == pytest.approx(1 - sum(row.probability for row in top_k.top[: top_p.kept]))
+
+
+def test_the_seed_decides_the_text():
+    texts = {generate(SKY, "the sky is", SamplingParams(temperature=1, seed=seed)).text for seed in range(20)}
+
+    assert len(texts) > 15
+    pinned = generate(SKY, "the sky is", SamplingParams(temperature=1, seed=17, max_new_tokens=12))
+    assert pinned.text == " is the sky sky is the is clear is is sky clear"
+
+
+def test_prompt_and_new_tokens_may_fill_the_context_exactly():
+    assert len(generate(SKY, "the sky is", SamplingParams(max_new_tokens=253)).steps) == 253
+    with pytest.raises(PromptError):
+        generate(SKY, "the sky is", SamplingParams(max_new_tokens=254))
+
+
+def test_prefill_is_the_first_pass_and_decode_all_others(monkeypatch: pytest.MonkeyPatch):
+    clock = iter([0.0, 5.0, 10.0, 11.0, 20.0, 22.0])
+    monkeypatch.setattr("generation.decoding.perf_counter", lambda: next(clock))
+
+    run = generate(ScriptedModel([[0, 1, 0, 0, 0]]), "ab", SamplingParams(max_new_tokens=3))
+
+    assert (run.prefill_seconds, run.decode_seconds) == (5, 3)
+    assert run.multiply_adds is None  # this model does not count them
+
+
+def test_an_end_token_that_the_model_can_spell_stays_out_of_the_text():
+    model = ScriptedModel([[0, 1, 0, 0, 0], [0, 1, 0, 0, 0], [0, 0, 0, 0, 9]])
+    model.eos_token_id = 4  # type: ignore[attr-defined]
+
+    run = generate(model, "a", SamplingParams())
+
+    assert (run.text, run.finish_reason, run.steps[-1].piece) == ("bb", "eos", "")
+
+
+def test_the_end_without_a_candidate_says_why_and_releases_what_was_held():
+    run = generate(ScriptedModel([[5, 4, 3, 2, 1]]), "ab", SamplingParams(no_repeat_ngram_size=1, stop=("ex",)))
+
+    assert run.text == "cde"
+    assert run.explanation == "no_repeat_ngram_size 1 bans every token that was left"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "forced", "message"),
+    [
+        ([0.9, 1.7], {}, "a prompt must be text or whole numbers"),
+        ("the", {1: 2.0}, "a step and its token id must be whole numbers"),
+        ("the", {"1": 2}, "a step and its token id must be whole numbers"),
+        ("the", {7: 2}, "steps are from 1 to 3, got a token for step 7"),
+    ],
+)
+def test_ids_of_the_wrong_type_are_refused(prompt: Any, forced: Any, message: str):
+    with pytest.raises(PromptError, match=message):
+        generate(SKY, prompt, SamplingParams(max_new_tokens=3), forced)
+
+
+def test_ids_of_numpy_are_ids_and_the_record_is_plain():
+    prompt: Any = np.array([0, 1, 2])
+    forced: Any = {1: np.int64(3)}
+
+    run = generate(SKY, prompt, SamplingParams(max_new_tokens=2), forced)
+
+    assert json.dumps(asdict(run))
+    assert run.steps[0].token == "blue"
+
+
+def test_nothing_in_a_record_is_minus_zero():
+    run = generate(ScriptedModel([[800, 0, 0, 0, 0]]), "a", SamplingParams(max_new_tokens=1))
+
+    assert "-0.0" not in json.dumps(asdict(run))

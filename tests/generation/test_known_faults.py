@@ -149,7 +149,7 @@ def test_fault_streaming_loses_half_characters_spaces_newlines_or_held_text():
         ByteModel(list(text.encode())), "x", SamplingParams(max_new_tokens=len(text.encode()), stop=("endless",))
     )
 
-    assert "".join(step.piece for step in run.steps) == run.text == text
+    assert "".join(step.shown for step in run.steps) == run.text == text
     assert "\N{REPLACEMENT CHARACTER}" not in "".join(step.piece for step in run.steps)
 
 

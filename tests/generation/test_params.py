@@ -18,6 +18,7 @@ BAD = [
     ("repetition_penalty", 0, "repetition_penalty must be greater than 0, got 0"),
     ("max_new_tokens", 0, "max_new_tokens must be between 1 and 8192, got 0"),
     ("max_new_tokens", 10**9, "max_new_tokens must be between 1 and 8192, got 1000000000"),
+    ("temperature", 10**400, "temperature must be finite, got a whole number of 401 digits"),
     ("seed", -1, "seed must be between 0 and 2**63 - 1, got -1"),
     ("seed", 2**63, "seed must be between 0 and 2**63 - 1, got 9223372036854775808"),
     ("use_kv_cache", 1, "use_kv_cache must be true or false, got 1"),
@@ -91,3 +92,27 @@ def test_a_typed_setting_that_cannot_be_read_is_told_why(name: str, text: str, m
 
     assert str(caught.value).startswith(message)
     assert len(str(caught.value)) < 300
+
+
+def test_the_edges_of_each_range_are_inside_it():
+    for name, values in {
+        "temperature": (0, 100),
+        "top_k": (0, 10**30),
+        "top_p": (1e-300, 1),
+        "min_p": (0, 1),
+        "presence_penalty": (-2, 2),
+        "frequency_penalty": (-2, 2),
+        "no_repeat_ngram_size": (0, 10),
+        "max_new_tokens": (1, 8192),
+        "seed": (0, 2**63 - 1),
+        "stop": ([], list("abcd")),
+    }.items():
+        for value in values:
+            SamplingParams(**{name: value})  # type: ignore[arg-type]
+
+
+def test_a_number_of_thousands_of_digits_is_told_without_being_written():
+    with pytest.raises(
+        SettingError, match=r"seed must be between 0 and 2\*\*63 - 1, got a whole number of 5001 digits"
+    ):
+        SamplingParams(seed=10**5000)

@@ -71,3 +71,8 @@ def test_distinct_n_is_the_other_side_of_seq_rep_n():
 def test_the_longest_run_counts_one_token_in_a_row():
     assert longest_run([1, 2, 2, 2, 1, 1]) == 3
     assert longest_run([]) == 0
+
+
+def test_periods_up_to_sixty_four_count():
+    assert find_loop(list(range(64)) * 3)
+    assert find_loop(list(range(65)) * 3) is None

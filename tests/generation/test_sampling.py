@@ -132,15 +132,24 @@ def test_neutral_settings_change_nothing(logits: np.ndarray):
     [
         (SamplingParams(temperature=1, top_k=9), "top_k 9 had no effect: there are no more than the 3 that were left"),
         (SamplingParams(temperature=1, top_p=0.999999), "top_p 0.999999 had no effect: it takes the 3"),
-        (SamplingParams(temperature=1, min_p=0.01), "min_p 0.01 had no effect: the 3 that were left"),
+        (
+            SamplingParams(temperature=1, min_p=0.01),
+            "min_p 0.01 had no effect: of the 3 that were left",
+        ),
         (SamplingParams(temperature=0.005), "temperature 0.005 is taken as 0: below 0.01 it is greedy"),
         (SamplingParams(temperature=2, top_k=1), "temperature 2 had no effect on the draw: one token is left"),
         (SamplingParams(min_p=0.5), "min_p had no effect: greedy decoding"),
-        (SamplingParams(repetition_penalty=1.2), "repetition_penalty had no effect: no token counts as seen yet"),
+        (
+            SamplingParams(repetition_penalty=1.2),
+            "repetition_penalty had no effect: there is no text",
+        ),
         (SamplingParams(penalty_scope="output"), "penalty_scope had no effect: repetition_penalty is 1"),
-        (SamplingParams(presence_penalty=1), "presence_penalty had no effect: there is no output yet"),
-        (SamplingParams(frequency_penalty=1), "frequency_penalty had no effect: there is no output yet"),
-        (SamplingParams(no_repeat_ngram_size=2), "no_repeat_ngram_size had no effect: no token would repeat 2"),
+        (SamplingParams(presence_penalty=1), "presence_penalty had no effect: there is no text yet that it counts"),
+        (SamplingParams(frequency_penalty=1), "frequency_penalty had no effect: there is no text yet that it counts"),
+        (
+            SamplingParams(no_repeat_ngram_size=2),
+            "no_repeat_ngram_size had no effect: there is no text",
+        ),
         (SamplingParams(temperature_last=True), "temperature_last had no effect: greedy decoding"),
         (SamplingParams(temperature=1, temperature_last=True), "temperature_last had no effect: temperature is 1"),
         (
@@ -335,3 +344,84 @@ def test_no_temperature_divides_by_zero_or_overflows(temperature: float):
 def test_a_setting_that_overflows_is_named_and_gives_no_nan(params: SamplingParams):
     with pytest.raises(LogitsError, match="takes the logits beyond what a number can hold"):
         distribution([2.0, 1.0], params, prompt_ids=[0])
+
+
+@pytest.mark.parametrize("c", [37.5, 1e4, 8191.3, 1e6])
+@pytest.mark.parametrize("temperature", [0.01, 0.05, 1, 7])
+def test_boundaries_are_exact_however_large_the_logits_are(c: float, temperature: float):
+    half = SamplingParams(temperature=temperature, top_p=0.5)
+    token_ids, probs = distribution([c, c], half)
+    _, both = distribution([c, c], SamplingParams(temperature=temperature))
+
+    assert token_ids.tolist() == [0]
+    assert probs.tolist() == [1.0]
+    assert both.tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize(("n", "top_p"), [(10, 0.3), (10, 0.7), (3, 2 / 3), (7, 5 / 7), (6, 0.5)])
+def test_equal_shares_are_cut_where_they_read_in_spite_of_rounding(n: int, top_p: float):
+    assert len(kept(keep_top_p(np.zeros(n), top_p))) == round(n * top_p)
+
+
+def test_min_p_at_an_exact_ratio_keeps_in_spite_of_rounding():
+    assert kept(keep_min_p(np.log(np.array([0.7, 0.07])), 0.1)) == [0, 1]
+
+
+def test_top_p_close_to_nothing_keeps_the_likeliest():
+    assert kept(keep_top_p(np.zeros(5), 1e-13)) == [0]
+
+
+def test_the_draw_on_an_edge_falls_to_the_right_and_is_scaled_by_the_sum():
+    assert draw(np.array([0.5, 0.5]), 0.5) == 1
+    assert draw(np.array([0.5, 0.5]), 0.4999) == 0
+    assert draw(np.array([0.2, 0.2]), 0.6) == 1  # they sum to 0.4
+    assert draw(np.array([0.2, 0.2]), 0.4) == 0
+
+
+@given(st.lists(st.floats(1e-12, 1), min_size=1, max_size=50))
+def test_the_largest_u_stays_below_the_sum(probs: list[float]):
+    assert draw(np.array(probs), 1 - 2.0**-53) < len(probs)
+
+
+def test_seeds_differ_in_all_their_bits():
+    assert len({uniform(seed, 1) for seed in (0, 1, 2**31, 2**32, 2**32 + 1, 2**62, 2**63 - 1)}) == 7
+
+
+def test_negative_penalties_make_seen_tokens_likelier():
+    presence, _ = apply_settings([0.0, 0.0], SamplingParams(presence_penalty=-1), (), [1])
+    frequency, _ = apply_settings([0.0, 0.0], SamplingParams(frequency_penalty=-0.5), (), [1, 1])
+
+    assert presence[1].logits.tolist() == frequency[1].logits.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("logits", [[-20.0, -30.0], [-20.0, 5.0]])
+def test_a_penalty_that_overflows_downwards_bans_nothing_in_silence(logits: list[float]):
+    with pytest.raises(LogitsError, match="repetition_penalty takes the logits beyond"):
+        distribution(logits, SamplingParams(temperature=1, repetition_penalty=1e308), [0])
+
+
+def test_a_penalty_that_changes_nothing_says_why():
+    _, notes = apply_settings([0.0, 0.0], SamplingParams(repetition_penalty=1.5), [0, 1])
+    _, blocked = apply_settings([0.0, 0.0, 0.0], SamplingParams(no_repeat_ngram_size=3), [0, 1, 2, 0])
+
+    assert notes == ["repetition_penalty had no effect: it changes no token that is left"]
+    assert blocked == ["no_repeat_ngram_size had no effect: it changes no token that is left"]
+
+
+def test_notes_write_values_as_they_are():
+    _, notes = apply_settings([1.0], SamplingParams(temperature=1, min_p=1.23456789012e-10, top_k=10**45))
+
+    assert notes[0] == "top_k a whole number of 46 digits had no effect: there are no more than the one that was left"
+    assert notes[1].startswith("min_p 1.23456789012e-10 had no effect")
+
+
+@pytest.mark.parametrize("scale", [1, 3])
+def test_ngrams_are_banned_as_a_plain_search_bans_them(scale: int):
+    rng = np.random.default_rng(scale)
+    for _ in range(300):
+        ids, size = rng.integers(0, 3, rng.integers(0, 12)).tolist(), int(rng.integers(1, 5))
+        seen = {tuple(ids[i : i + size]) for i in range(len(ids) - size + 1)}
+        start = ids[len(ids) - size + 1 :] if size > 1 else []
+        allowed = [t for t in range(3) if len(start) < size - 1 or (*start, t) not in seen]
+
+        assert kept(ban_repeated_ngrams(np.zeros(3), size, ids)) == allowed

@@ -1,13 +1,14 @@
 """Text while it is being made: half characters, stop strings, control tokens, over a tiny byte-level model."""
 
 from collections.abc import Sequence
+from os.path import commonprefix
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generation import SamplingParams, generate, stream
-from generation.tokenizer import IncrementalDecoder, StopMatcher
+from generation import PromptError, SamplingParams, generate, load_model
+from generation.tokenizer import IncrementalDecoder, StopMatcher, WordTokenizer
 from tests.generation.models import ByteModel
 
 END = ByteModel.eos_token_id
@@ -56,13 +57,47 @@ def test_bytes_that_are_no_text_do_not_hold_back_what_follows():
     assert [step.piece for step in run.steps] == ["", MARK, f"{MARK}o", "k", "", f"{MARK}x"]
 
 
-@given(st.lists(st.integers(0, 255), max_size=40))
-def test_any_bytes_come_out_once_and_in_order(ids: list[int]):
-    decoder = IncrementalDecoder(ByteModel([]).decode, ids_of("é"))
+@given(st.lists(st.integers(0, 257), max_size=6), st.lists(st.integers(0, 257), max_size=30))
+def test_whatever_is_written_comes_out_once_and_in_order(prompt: list[int], ids: list[int]):
+    decode = ByteModel([]).decode
+    decoder = IncrementalDecoder(decode, prompt)
 
     chunks = [decoder.add(token_id) for token_id in ids]
 
-    assert "".join(chunks) + decoder.finish() == bytes(ids).decode(errors="replace")
+    whole, before = decode([*prompt, *ids]), decode(prompt)
+    same = len(commonprefix([before, whole]))  # noqa: RUF071  half a character of the prompt may become a whole one
+    assert "".join(chunks) + decoder.finish() == whole[same:]
+
+
+@given(st.lists(st.integers(0, 2), min_size=1, max_size=4), st.lists(st.integers(0, 2), max_size=20))
+def test_the_space_before_a_word_survives_a_control_token(prompt: list[int], ids: list[int]):
+    words = WordTokenizer(["a", "b", "<c>"], control=["<c>"])
+    decoder = IncrementalDecoder(words.decode, prompt)
+
+    text = "".join(decoder.add(token_id) for token_id in ids)
+
+    assert words.decode(prompt) + text == words.decode([*prompt, *ids])
+
+
+def test_a_prompt_that_ends_inside_a_character_is_completed_by_the_run():
+    character = list("日".encode())
+    run = generate(ByteModel([*character[1:], *b"x"]), character[:1], SamplingParams(max_new_tokens=3))
+
+    assert run.text == "日x"
+
+
+def test_a_token_costs_the_same_in_a_long_text_as_in_a_short_one():
+    lengths = []
+
+    def decode(ids: Sequence[int]) -> str:
+        lengths.append(len(ids))
+        return bytes(ids).decode(errors="replace")
+
+    decoder = IncrementalDecoder(decode, [])
+    for byte in "aé日🙂".encode() * 100:
+        decoder.add(byte)
+
+    assert max(lengths) <= 8
 
 
 def test_a_stop_string_is_never_shown_not_even_its_first_half():
@@ -71,13 +106,14 @@ def test_a_stop_string_is_never_shown_not_even_its_first_half():
     assert run.text == "one "
     assert run.finish_reason == "stop"
     assert len(run.token_ids) == len("one END")
-    assert [step.piece for step in run.steps][-3:] == ["", "", ""]
+    assert [step.shown for step in run.steps][-3:] == ["", "", ""]
+    assert [step.piece for step in run.steps][-3:] == ["E", "N", "D"]  # the record keeps each token's own text
 
 
 def test_text_held_for_a_stop_string_is_released_when_the_match_fails():
     run = written(ids_of("EN joy"), stop=("END",))
 
-    assert [step.piece for step in run.steps] == ["", "", "EN ", "j", "o", "y"]
+    assert [step.shown for step in run.steps] == ["", "", "EN ", "j", "o", "y"]
 
 
 @pytest.mark.parametrize("ids", [ids_of("all EN"), [*ids_of("all EN"), END]])
@@ -85,7 +121,7 @@ def test_text_held_for_a_stop_string_is_released_at_the_end(ids: list[int]):
     run = written(ids, stop=("END",))
 
     assert run.text == "all EN"
-    assert "".join(step.piece for step in run.steps) == run.text
+    assert "".join(step.shown for step in run.steps) == run.text
 
 
 def test_a_stop_string_completed_by_the_last_token_is_a_stop():
@@ -121,6 +157,9 @@ def test_control_tokens_typed_by_a_user_are_ordinary_text():
     run = generate(ByteModel(ids_of("ok")), "<end>", SamplingParams(max_new_tokens=2))
 
     assert run.prompt_ids == tuple(b"<end>")
+    assert ByteModel([]).encode("<end>", control=True) == [END]
+    with pytest.raises(PromptError, match="unknown word '<EOS>'"):
+        generate(load_model("sky"), "the sky is <EOS>", SamplingParams())
 
 
 def test_generated_control_tokens_stay_out_of_the_text_but_in_the_record():
@@ -129,10 +168,3 @@ def test_generated_control_tokens_stay_out_of_the_text_but_in_the_record():
     assert run.text == "ab"
     assert [step.token for step in run.steps] == ["a", "<other>", "b", "<end>"]
     assert run.steps[1].piece == ""
-
-
-def test_streamed_pieces_are_those_of_the_record():
-    params = SamplingParams(max_new_tokens=20, temperature=1.5, seed=3)
-    pieces = [step.piece for step in stream(ByteModel(ids_of("abcdefgh") * 4), "x", params)]
-
-    assert pieces == [step.piece for step in generate(ByteModel(ids_of("abcdefgh") * 4), "x", params).steps]

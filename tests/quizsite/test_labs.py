@@ -539,3 +539,28 @@ def test_the_real_model_runs_in_the_open_lab(client: Client):
     html = client.get(reverse("labs:open")).content.decode()
     assert "copies of a loop, period 12, 3 full copies from token 1" in html
     assert "49,152 scored" in html
+
+
+def test_a_stop_string_keeps_its_place_in_the_strip_and_not_its_text(client: Client):
+    data = OPEN | {"do": "run", "model": "sky", "stop": " is sky is", "max_new_tokens": "20"}
+
+    client.post(reverse("labs:open"), data)
+
+    html = client.get(reverse("labs:open")).content.decode()
+    strip = html.split('id="run-tokens"')[1].split("</div>")[0]
+    assert "Run, ended by a stop string after 4 tokens" in html
+    assert strip.count(">stop</label>") == 3
+    assert strip.count("</label>") == 4
+
+
+def test_a_run_without_a_token_left_says_why(client: Client, monkeypatch: pytest.MonkeyPatch):
+    class Endless(SkyModel):
+        eos_token_id = 99
+
+    monkeypatch.setitem(MODELS, "endless", Endless)
+    data = OPEN | {"do": "run", "model": "endless", "no_repeat_ngram_size": "1"}
+
+    client.post(reverse("labs:open"), data)
+
+    html = client.get(reverse("labs:open")).content.decode()
+    assert "no_repeat_ngram_size 1 bans every token that was left" in html
