@@ -6,7 +6,7 @@ NAME ?= instructor
 BIN := .venv/bin
 export NEXT_TOKEN_SECRET_KEY ?= $(shell cat var/secret-key 2>/dev/null)
 
-.PHONY: help install run check test content bench instructor
+.PHONY: help install run check test content bench instructor model
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,8 +54,7 @@ check: install  ## lint, types, import contracts, templates, migrations, content
 	$(BIN)/python manage.py check_content
 	NEXT_TOKEN_HTTPS=1 $(BIN)/python manage.py check --deploy --fail-level WARNING
 
-.PHONY: model
-model: install  ## fetch the real model, SmolLM2 135M (98 MB); without a network the site has the toy alone
+model: install  ## fetch the real model, SmolLM2 135M (98 MB)
 	-@$(BIN)/python manage.py fetch_model smollm2
 
 test: check model  ## everything: make check, then all tests with the engine's branch coverage

@@ -22,7 +22,7 @@ class Block:
 
     def __init__(self, seed: int) -> None:
         draw = np.random.RandomState(seed).randn  # the legacy stream is frozen, so every machine agrees
-        self.wq, self.wk, self.wv, self.wo = (draw(D_MODEL, D_MODEL) * 0.3 for _ in range(4))
+        self.wq, self.wk, self.wv, self.wo = draw(4, D_MODEL, D_MODEL) * 0.3
         self.w1 = draw(D_MODEL, D_MLP) * 0.3
         self.w2 = draw(D_MLP, D_MODEL) * 0.3
 

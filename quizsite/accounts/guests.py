@@ -24,7 +24,7 @@ def learner_key(request: HtmxRequest) -> str:
 
 
 def learner_of(request: HtmxRequest) -> User:
-    """Return who is learning; a visitor becomes a guest of this session.
+    """Return who is learning; a visitor becomes a guest who lives in the browser's session.
 
     Django's `login` would give the session a new key and the forms a new CSRF token. A guest gains no
     right by it, and the other forms of the page, in this tab or another, must stay valid.

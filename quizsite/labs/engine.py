@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from generation import Generation, LogitsError, SamplingParams, Step, load_model, stream
 from quizsite.accounts.models import User
-from quizsite.labs.goals import Clause, Setup, Verdict
+from quizsite.labs.clauses import Clause, Setup, Verdict
 from quizsite.labs.models import Lab, LabResult, Recording, Run
 
 COMPUTING = threading.Lock()  # one pass at a time: BLAS threads that overlap would slow each other down

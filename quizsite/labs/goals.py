@@ -4,89 +4,35 @@ Each goal lists its clauses: what was wanted, what the run has, whether that hol
 when all clauses hold. A new goal is one class here, in `Goal`.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from generation import Generation, SamplingParams
-
-Settings = dict[str, float | int | bool | str | list[str]]
-Generate = Callable[[SamplingParams], Generation]  # a run of the lab's model and prompt under other settings
-
-SEEDS_NEEDED = 4  # of a lab's five
-SENTENCE_ENDS = (".", "!", "?", "…", "”", '"', ")")
-
-
-@dataclass(frozen=True)
-class Setup:
-    """What a run is started with."""
-
-    model: str
-    prompt: str
-    params: SamplingParams
-
-
-@dataclass(frozen=True)
-class Measure:
-    """A measured number against the most that is allowed, for the bar."""
-
-    value: float
-    limit: float
-
-
-@dataclass(frozen=True)
-class Clause:
-    """One condition of a goal. `met` is None while it waits for the others."""
-
-    name: str
-    value: str
-    met: bool | None
-    measure: Measure | None = None
-
-
-@dataclass(frozen=True)
-class SeedRun:
-    """One of the five small runs behind a verdict."""
-
-    seed: int
-    text: str
-    holds: bool
-    reason: str
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """A goal judged over a run."""
-
-    clauses: tuple[Clause, ...]
-    seeds: tuple[SeedRun, ...] = ()
-    summary: str = ""
-
-    @property
-    def is_met(self) -> bool:
-        return all(clause.met for clause in self.clauses)
-
-    @property
-    def failing(self) -> list[Clause]:
-        return [clause for clause in self.clauses if clause.met is False]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Run:
-    """A finished run to be judged, and the lab's start against which "same" and "changed" are measured."""
-
-    start: Setup
-    setup: Setup
-    generation: Generation
-    allowed: tuple[str, ...]
-    seeds: tuple[int, ...]
-    generate: Generate
-
-    @property
-    def changed(self) -> list[str]:
-        """Settings that differ from the lab's start."""
-        before, now = self.start.params.as_dict(), self.setup.params.as_dict()
-        return [name for name in now if now[name] != before[name]]
+from quizsite.labs.clauses import (
+    ENDS,
+    SEEDS_NEEDED,
+    SENTENCE_ENDS,
+    Clause,
+    Measure,
+    Run,
+    Settings,
+    Verdict,
+    at_least,
+    at_most,
+    ended_by_limit,
+    ended_freely,
+    first_difference,
+    has_no_loop,
+    kept_first,
+    listed,
+    loop_words,
+    loops,
+    nothing_taken,
+    only_allowed,
+    over_seeds,
+    same_setup,
+    words,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,14 +52,14 @@ class ReproduceLoop:
         generation = run.generation
         return Verdict(
             clauses=(
-                _loops(generation),
-                _at_least("New tokens", len(generation.token_ids), self.min_new_tokens),
-                _ended_by_limit(generation),
-                _same(run),
-                _nothing_taken(run),
-                _only_allowed(run),
+                loops(generation),
+                at_least("New tokens", len(generation.token_ids), self.min_new_tokens),
+                ended_by_limit(generation),
+                same_setup(run),
+                nothing_taken(run),
+                only_allowed(run),
             ),
-            summary=_loop_words(generation),
+            summary=loop_words(generation),
         )
 
 
@@ -137,22 +83,22 @@ class CureLoop:
     def judge(self, run: Run) -> Verdict:
         clauses = [
             *self._text_clauses(run.generation),
-            _same(run),
-            _nothing_taken(run),
-            _only_allowed(run),
-            _at_most("Settings changed", len(run.changed), self.max_changed),
+            same_setup(run),
+            nothing_taken(run),
+            only_allowed(run),
+            at_most("Settings changed", len(run.changed), self.max_changed),
         ]
-        return _over_seeds(run, clauses, self._text_clauses, needed=SEEDS_NEEDED)
+        return over_seeds(run, clauses, self._text_clauses, needed=SEEDS_NEEDED)
 
     def _text_clauses(self, generation: Generation) -> list[Clause]:
         n_tokens = len(generation.token_ids)
         if generation.finish_reason == "eos":
-            length = _at_least("New tokens before the end", n_tokens, self.min_new_tokens_before_end)
+            length = at_least("New tokens before the end", n_tokens, self.min_new_tokens_before_end)
         else:
-            length = _at_least("New tokens", n_tokens, self.min_new_tokens)
+            length = at_least("New tokens", n_tokens, self.min_new_tokens)
         rep = generation.seq_rep_4
         clauses = [
-            _has_no_loop(generation),
+            has_no_loop(generation),
             Clause(
                 f"Repeated 4-grams, at most {self.max_seq_rep_4:.2f}",
                 f"{rep:.2f}",
@@ -160,7 +106,7 @@ class CureLoop:
                 Measure(rep, self.max_seq_rep_4),
             ),
             length,
-            _ended_freely(generation),
+            ended_freely(generation),
         ]
         if self.max_surprisal is not None:
             surprisal = sum(step.surprisal for step in generation.steps) / n_tokens
@@ -194,14 +140,14 @@ class StillLoops:
         others = [name for name in run.changed if name != self.setting]
         return Verdict(
             clauses=(
-                Clause(f"{_words(self.setting)}, at least {self.at_least:g}", f"{value:g}", value >= self.at_least),
-                _loops(run.generation),
-                _ended_by_limit(run.generation),
-                _same(run),
-                _nothing_taken(run),
-                Clause("All other settings as at the start", _listed(others) or "same", not others),
+                Clause(f"{words(self.setting)}, at least {self.at_least:g}", f"{value:g}", value >= self.at_least),
+                loops(run.generation),
+                ended_by_limit(run.generation),
+                same_setup(run),
+                nothing_taken(run),
+                Clause("All other settings as at the start", listed(others) or "same", not others),
             ),
-            summary=_loop_words(run.generation),
+            summary=loop_words(run.generation),
         )
 
 
@@ -224,7 +170,7 @@ class SameAsGreedy:
 
         def text_clauses(generation: Generation) -> list[Clause]:
             same = generation.token_ids == greedy.token_ids
-            first = _first_difference(generation.token_ids, greedy.token_ids)
+            first = first_difference(generation.token_ids, greedy.token_ids)
             return [Clause("The greedy text", "same" if same else f"differs at token {first}", same)]
 
         clauses = [
@@ -234,11 +180,11 @@ class SameAsGreedy:
                 params.temperature >= self.min_temperature,
             ),
             *text_clauses(run.generation),
-            _same(run),
-            _nothing_taken(run),
-            _only_allowed(run),
+            same_setup(run),
+            nothing_taken(run),
+            only_allowed(run),
         ]
-        return _over_seeds(run, clauses, text_clauses, needed=len(run.seeds))
+        return over_seeds(run, clauses, text_clauses, needed=len(run.seeds))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -275,9 +221,9 @@ class EarlyWrongToken:
                     f"rank {taken[0].rank}" if taken else "none",
                     bool(taken) and taken[0].rank > 1,
                 ),
-                _at_least(f"Different among the next {self.looked_at} tokens", different, self.min_different),
-                _same(run),
-                _only_allowed(run),
+                at_least(f"Different among the next {self.looked_at} tokens", different, self.min_different),
+                same_setup(run),
+                only_allowed(run),
             ),
             summary=f"{taken[0].token} at step {at} changed {different} of the next {len(ours)} tokens."
             if taken
@@ -301,13 +247,13 @@ class CutOff:
         text = run.generation.text.rstrip()
         return Verdict(
             clauses=(
-                _ended_by_limit(run.generation),
+                ended_by_limit(run.generation),
                 Clause(
                     "An unfinished sentence", f"ends in {text[-12:]!r}", bool(text) and not text.endswith(SENTENCE_ENDS)
                 ),
-                _same(run, "model", "prompt"),
-                _nothing_taken(run),
-                _only_allowed(run),
+                same_setup(run, "model", "prompt"),
+                nothing_taken(run),
+                only_allowed(run),
             ),
             summary=f"Cut after {len(run.generation.token_ids)} tokens.",
         )
@@ -336,9 +282,9 @@ class EndsByItself:
                     "yes" if ours[: len(start)] == start else "no",
                     ours[: len(start)] == start,
                 ),
-                _same(run, "model", "prompt"),
-                _nothing_taken(run),
-                _only_allowed(run),
+                same_setup(run, "model", "prompt"),
+                nothing_taken(run),
+                only_allowed(run),
             ),
             summary=f"It ends after {len(ours)} tokens.",
         )
@@ -359,14 +305,14 @@ class OrderMatters:
     def judge(self, run: Run) -> Verdict:
         params = run.setup.params
         other = run.generate(replace(params, temperature_last=not params.temperature_last))
-        ours, theirs = _kept_first(run.generation), _kept_first(other)
+        ours, theirs = kept_first(run.generation), kept_first(other)
         before, after = (theirs, ours) if params.temperature_last else (ours, theirs)
         return Verdict(
             clauses=(
                 Clause("Kept at step 1, temperature first and last", f"{before} and {after}", before != after),
-                _same(run, "model", "prompt"),
-                _nothing_taken(run),
-                _only_allowed(run),
+                same_setup(run, "model", "prompt"),
+                nothing_taken(run),
+                only_allowed(run),
             ),
             summary=f"Temperature first keeps {before}, temperature last keeps {after}.",
         )
@@ -386,13 +332,13 @@ class ExactlyNSurvive:
     wanted = "Look at the last column of step 1: how many are not out?"
 
     def judge(self, run: Run) -> Verdict:
-        kept = _kept_first(run.generation)
+        kept = kept_first(run.generation)
         return Verdict(
             clauses=(
                 Clause(f"Tokens left at step 1, exactly {self.n}", str(kept), kept == self.n),
-                _same(run, "model", "prompt"),
-                _nothing_taken(run),
-                _only_allowed(run),
+                same_setup(run, "model", "prompt"),
+                nothing_taken(run),
+                only_allowed(run),
             ),
             summary=f"{kept} tokens are left at step 1.",
         )
@@ -425,9 +371,9 @@ class CacheChangesCost:
                     f"{ratio:.1f} times",
                     ratio >= self.min_ratio,
                 ),
-                _same(run, "model", "prompt"),
-                _nothing_taken(run),
-                _only_allowed(run),
+                same_setup(run, "model", "prompt"),
+                nothing_taken(run),
+                only_allowed(run),
             ),
             summary=f"{len(cached.token_ids)} tokens, the same ones, at {ratio:.1f} times the multiply-adds.",
         )
@@ -445,111 +391,3 @@ Goal = (
     | ExactlyNSurvive
     | CacheChangesCost
 )
-
-
-def _over_seeds(
-    run: Run, clauses: list[Clause], text_clauses: Callable[[Generation], list[Clause]], needed: int
-) -> Verdict:
-    """Judge the five fixed seeds, once the visible run passes every other clause: luck cures nothing."""
-    name = f"Seeds, at least {needed} of {len(run.seeds)}"
-    if not all(clause.met for clause in clauses):
-        return Verdict((*clauses, Clause(name, "waits", None)))
-    seeds = []
-    for seed in run.seeds:
-        generation = run.generate(replace(run.setup.params, seed=seed))
-        failing = [f"{c.name}: {c.value}" for c in text_clauses(generation) if not c.met]
-        seeds.append(SeedRun(seed, generation.text, not failing, failing[0] if failing else "holds"))
-    holding = sum(seed.holds for seed in seeds)
-    return Verdict(
-        (*clauses, Clause(name, f"{holding} of {len(seeds)}", holding >= needed)),
-        tuple(seeds),
-        f"It holds for {holding} of {len(seeds)} seeds.",
-    )
-
-
-def _loops(generation: Generation) -> Clause:
-    return Clause("A loop at the end", _period(generation) or "none", generation.loop is not None)
-
-
-def _has_no_loop(generation: Generation) -> Clause:
-    return Clause("No loop at the end", _period(generation) or "none", generation.loop is None)
-
-
-def _period(generation: Generation) -> str:
-    return f"period {generation.loop.period}" if generation.loop else ""
-
-
-def _loop_words(generation: Generation) -> str:
-    loop = generation.loop
-    return f"Period {loop.period}, {loop.repeats} copies, from token {loop.start + 1}." if loop else ""
-
-
-def _ended_by_limit(generation: Generation) -> Clause:
-    reason = generation.finish_reason
-    return Clause("Ended by the limit alone", ENDS[reason], reason == "length")
-
-
-def _ended_freely(generation: Generation) -> Clause:
-    reason = generation.finish_reason
-    return Clause("Ended by itself or by the limit", ENDS[reason], reason in {"eos", "length"})
-
-
-def _same(run: Run, *what: str) -> Clause:
-    """Compare the run's setup with the lab's start: model, prompt and length, or the parts named."""
-    pairs = {
-        "model": (run.setup.model, run.start.model),
-        "prompt": (run.setup.prompt.split(), run.start.prompt.split()),
-        "length": (run.setup.params.max_new_tokens, run.start.params.max_new_tokens),
-    }
-    wanted = what or tuple(pairs)
-    differs = [name for name in wanted if pairs[name][0] != pairs[name][1]]
-    *first, last = wanted
-    name = f"{', '.join(first)} and {last}".capitalize()
-    return Clause(name, f"{_listed(differs)} changed" if differs else "same", not differs)
-
-
-def _nothing_taken(run: Run) -> Clause:
-    taken = sum(step.forced for step in run.generation.steps)
-    return Clause("No token taken by hand", str(taken) if taken else "none", not taken)
-
-
-def _kept_first(generation: Generation) -> int:
-    return generation.steps[0].stages[-1].kept
-
-
-def _only_allowed(run: Run) -> Clause:
-    others = [name for name in run.changed if name not in run.allowed]
-    return Clause("Only unlocked settings changed", _listed(others) or "yes", not others)
-
-
-def _at_least(name: str, value: int, limit: int) -> Clause:
-    return Clause(f"{name}, at least {limit}", str(value), value >= limit)
-
-
-def _at_most(name: str, value: int, limit: int) -> Clause:
-    return Clause(f"{name}, at most {limit}", str(value), value <= limit)
-
-
-def _first_difference(ours: tuple[int, ...], theirs: tuple[int, ...]) -> int:
-    for i, (a, b) in enumerate(zip(ours, theirs, strict=False), start=1):
-        if a != b:
-            return i
-    return min(len(ours), len(theirs)) + 1
-
-
-def _words(setting: str) -> str:
-    return setting.replace("_", " ").capitalize()
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(name.replace("_", " ") for name in names)
-
-
-ENDS = {
-    "eos": "its end token",
-    "stop": "a stop string",
-    "length": "the limit",
-    "no_candidate": "no token left",
-    "cancelled": "stopped",
-    "deadline": "its deadline",
-}

@@ -11,8 +11,8 @@ from django.urls import reverse
 from generation import Candidate, Generation, Loop, SamplingParams, Step, find_loop, load_model
 from quizsite.accounts.models import User
 from quizsite.labs import engine
+from quizsite.labs.clauses import ENDS
 from quizsite.labs.forms import RunForm
-from quizsite.labs.goals import ENDS
 from quizsite.labs.models import Lab, LabResult, Recording, Run
 
 ROWS = 7  # tokens in the table of a step

@@ -19,7 +19,8 @@ from generation import (
     generate,
     load_model,
 )
-from quizsite.labs.goals import Generate, Goal, Run, Settings, Setup, Verdict
+from quizsite.labs.clauses import Generate, Run, Settings, Setup, Verdict
+from quizsite.labs.goals import Goal
 
 N_SEEDS = 5
 OVER_SEEDS = {"cure_loop", "same_as_greedy"}  # goals that a single run cannot meet

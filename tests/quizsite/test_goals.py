@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from generation import Generation, SamplingParams, generate, load_model
+from quizsite.labs.clauses import Run, Setup
 from quizsite.labs.goals import (
     CacheChangesCost,
     CureLoop,
@@ -15,9 +16,7 @@ from quizsite.labs.goals import (
     Goal,
     OrderMatters,
     ReproduceLoop,
-    Run,
     SameAsGreedy,
-    Setup,
     StillLoops,
 )
 from tests.generation.models import ByteModel
