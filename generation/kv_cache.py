@@ -46,7 +46,7 @@ class KVCache:
         per_position = self._keys[..., :1].nbytes + self._values[..., :1, :].nbytes
         return per_position * self._length
 
-    def put(self, layer: int, keys: Floats, values: Floats) -> tuple[Floats, Floats]:
+    def append(self, layer: int, keys: Floats, values: Floats) -> tuple[Floats, Floats]:
         """Write the new positions of one layer and return all of that layer, old and new.
 
         The cache grows when `advance` is called, once all layers have been written.

@@ -137,7 +137,7 @@ class LlamaModel:
         queries = rotated[: config.n_head].reshape(
             config.n_kv_head, -1, config.head_dim
         )  # (n_kv_head, group · n_new, …)
-        keys, values = cache.put(layer, rotated[config.n_head :], heads[n_rotated:])
+        keys, values = cache.append(layer, rotated[config.n_head :], heads[n_rotated:])
 
         scores: Float32s = np.matmul(queries, keys)  # (n_kv_head, group · n_new, n_total)
         scores *= np.float32(config.head_dim**-0.5)

@@ -86,7 +86,7 @@ class SkyModel:
         x = self.embeddings[list(token_ids)] + self.positions[start:end]  # (n_new, d_model)
         visible = np.arange(end) <= np.arange(start, end)[:, None]  # (n_new, end), causal
         for layer, block in enumerate(self.blocks):
-            keys, values = cache.put(layer, (x @ block.wk)[None], (x @ block.wv)[None])
+            keys, values = cache.append(layer, (x @ block.wk)[None], (x @ block.wv)[None])
             scores = (x @ block.wq) @ keys[0] / np.sqrt(D_MODEL)  # (n_new, end)
             attention = _softmax_rows(np.where(visible, scores, -np.inf))
             x = _normalise(x + attention @ values[0] @ block.wo)

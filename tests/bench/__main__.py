@@ -3,6 +3,8 @@
 import os
 import platform
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from io import StringIO
@@ -12,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from generation import KVCache, SamplingParams, generate, load_model, stream
+from generation import KVCache, SamplingParams, generate, list_models, load_model, stream
+from generation.models.llama import LlamaModel
 
 ROUNDS = 15
 
@@ -74,6 +77,42 @@ def bench_sampling() -> None:
     print(f"  one full stable sort in the same run {sort:.2f} ms: {both / sort:.2f}× and {nucleus / sort:.2f}×")
 
 
+def bench_model() -> None:
+    """Ours alone: against a bare matrix-vector product over all weights, measured in the same run."""
+    if "smollm2" not in list_models():
+        print("smollm2 is not here (make model)")
+        return
+    model = load_model("smollm2")
+    assert isinstance(model, LlamaModel)
+    weights, row = model.weights, np.ones(model.config.d_mlp, np.float32)
+
+    def read_all_weights() -> None:
+        for stack in (weights.qkv, weights.out, weights.gate_up, weights.down):
+            for matrix in stack:
+                row[: matrix.shape[0]] @ matrix
+        weights.head @ row[: weights.head.shape[1]]
+
+    def decode_at(n_positions: int) -> Callable[[], object]:
+        kv_cache = model.new_cache()
+        model.forward([5] * n_positions, kv_cache)
+
+        def one_token() -> None:
+            model.forward([7], kv_cache)
+            kv_cache.truncate(n_positions)
+
+        return one_token
+
+    bare, short, long = alternate(read_all_weights, decode_at(64), decode_at(1024), rounds=31)
+    print(f"smollm2 decode at 64: {1000 / short:.1f} tokens/s, {bare / short:.2f} of a bare read of the weights")
+    print(f"  at 1024: {1000 / long:.1f} tokens/s, {bare / long:.2f}")
+    for n_positions in (256, 1024):
+        (prefill,) = alternate(lambda n=n_positions: model.forward([5] * n), rounds=5)  # type: ignore[misc]
+        print(f"  prefill of {n_positions}: {1000 * n_positions / prefill:.0f} tokens/s")
+    command = [sys.executable, "-m", "generation", "I am", "--model", "smollm2", "--max-new-tokens", "1"]
+    (first,) = alternate(lambda: subprocess.run(command, check=True, capture_output=True), rounds=5)
+    print(f"  from the start of a process to its first token and end: {first:.0f} ms")
+
+
 def bench_pages() -> None:
     with TemporaryDirectory() as var:
         os.environ |= {
@@ -122,4 +161,5 @@ if __name__ == "__main__":
     print(f"Python {platform.python_version()}, NumPy {np.__version__}, {os.cpu_count()} cores, medians of {ROUNDS}")
     bench_cache()
     bench_sampling()
+    bench_model()
     bench_pages()

@@ -33,7 +33,7 @@ def write_gguf(
     return expected
 
 
-def write_tiny_llama(path: Path) -> None:
+def write_tiny_llama(path: Path, own_head: bool = False) -> None:
     """Write a model of two layers with random weights over bytes and two control tokens."""
     rng = np.random.default_rng(0)
     letters = {byte: letter for letter, byte in _BYTES.items()}
@@ -49,6 +49,8 @@ def write_tiny_llama(path: Path) -> None:
         "ffn_down": (32, 48),
     }
     tensors = {"token_embd.weight": (258, 32), "output_norm.weight": (32,)}
+    if own_head:
+        tensors["output.weight"] = (258, 32)
     tensors |= {f"blk.{layer}.{name}.weight": size for layer in range(2) for name, size in sizes.items()}
     metadata = {
         "general.architecture": "llama",

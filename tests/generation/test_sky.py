@@ -55,3 +55,8 @@ def test_multiply_adds_are_those_of_the_matrix_products():
 def test_more_tokens_than_the_context_are_refused():
     with pytest.raises(PromptError, match="257 tokens do not fit into the context of 256"):
         load_model("sky").forward([0] * 257)
+
+
+def test_no_token_at_all_is_refused():
+    with pytest.raises(PromptError, match="at least one token"):
+        SkyModel().forward([])
