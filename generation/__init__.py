@@ -10,11 +10,20 @@ from generation.decoding import Model, encode_prompt, generate, run, stream
 from generation.errors import LogitsError, ModelUnavailable, PromptError, SettingError
 from generation.kv_cache import KVCache
 from generation.params import SamplingParams, parse_setting
-from generation.records import Candidate, Generation, Stage, Step, generation_from_dict, step_from_dict
+from generation.records import (
+    RECORD_FORMAT,
+    Candidate,
+    Generation,
+    Stage,
+    Step,
+    generation_from_dict,
+    step_from_dict,
+)
 from generation.repetition import Loop, LoopFinder, distinct_n, find_loop, longest_run, seq_rep_n
 from generation.sampling import distribution
 
 __all__ = [
+    "RECORD_FORMAT",
     "Candidate",
     "Generation",
     "KVCache",

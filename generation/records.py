@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from generation.repetition import Loop
 
+RECORD_FORMAT = 1  # raised whenever a field below changes: what was stored before is then computed again
+
 FinishReason = Literal["eos", "stop", "length", "no_candidate", "cancelled", "deadline"]
 
 

@@ -156,7 +156,7 @@ def finish(run: Run) -> None:
     try:
         generation = _generation_of(run.recording)
     except LogitsError as error:
-        fail(run, error)
+        fail(run, str(error))
         return
     with show.ending if show else threading.Lock():
         if Run.objects.open().filter(pk=run.pk).exists():
@@ -166,11 +166,11 @@ def finish(run: Run) -> None:
     engine.forget(run)
 
 
-def fail(run: Run, error: LogitsError) -> None:
+def fail(run: Run, reason: str) -> None:
     """End a run whose model failed; the steps so far are kept, and the reason in words."""
     live = engine.live(run.recording)
     run.recording.save_steps(live.steps)
-    run.close("cancelled", len(live.steps), failure=str(error))
+    run.close("cancelled", len(live.steps), failure=reason)
     engine.forget(run)
 
 
@@ -184,7 +184,9 @@ def stop(run: Run) -> None:
 
 
 def settle(run: Run) -> None:
-    """Bring a run in order that was left behind: lost for good, or ended and never judged."""
+    """Bring a run in order that was left behind: lost for good, ended and never judged, or in an old format."""
+    if not run.recording.is_readable:
+        _generation_of(run.recording)
     is_lost = run.is_open and not run.is_by_hand and not engine.shown(run)
     if is_lost and (timezone.now() - run.created).total_seconds() > LOST_AFTER:
         stop(run)
@@ -229,7 +231,7 @@ def _reveal(run: Run) -> None:
     try:
         generation = _generation_of(run.recording)
     except LogitsError as error:
-        fail(run, error)
+        fail(run, str(error))
         return
     Run.objects.open().filter(pk=run.pk, n_steps__lt=len(generation.steps)).update(n_steps=F("n_steps") + 1)
     run.refresh_from_db(fields=["n_steps"])
@@ -242,8 +244,8 @@ def _generate(model: str, prompt: str, params: SamplingParams) -> Generation:
 
 
 def _generation_of(recording: Recording) -> Generation:
-    if not recording.result:
-        recording.save_generation(engine.live(recording).finish())
     generation = recording.generation
-    assert generation
+    if not generation:
+        generation = engine.live(recording).finish()
+        recording.save_generation(generation)
     return generation

@@ -18,6 +18,7 @@ from django.utils import timezone
 from django.utils.functional import cached_property
 
 from generation import (
+    RECORD_FORMAT,
     Generation,
     SamplingParams,
     Step,
@@ -103,6 +104,7 @@ class Recording(models.Model):
     packed_steps = models.BinaryField(default=b"")  # as far as anybody has watched; zlib over JSON
     n_steps = models.PositiveIntegerField(default=0)
     result = models.JSONField(null=True)  # the Generation without its steps, once it has ended
+    format = models.PositiveSmallIntegerField(default=RECORD_FORMAT)  # of the two above
 
     objects = RecordingManager()
 
@@ -115,27 +117,35 @@ class Recording(models.Model):
 
     @cached_property
     def steps(self) -> list[dict[str, Any]]:
-        """The steps computed so far, as plain data."""
-        return json.loads(zlib.decompress(self.packed_steps)) if self.packed_steps else []
+        """The steps computed so far, as plain data; none if they were stored in an older format."""
+        return json.loads(zlib.decompress(self.packed_steps)) if self.packed_steps and self.is_readable else []
+
+    @property
+    def is_readable(self) -> bool:
+        return self.format == RECORD_FORMAT
 
     @property
     def generation(self) -> Generation | None:
         """The finished run, or None while it has not ended."""
-        return generation_from_dict({**self.result, "steps": self.steps}) if self.result else None
+        if not self.result or not self.is_readable:
+            return None
+        return generation_from_dict({**self.result, "steps": self.steps})
 
     def save_steps(self, steps: list[Step]) -> None:
         """Keep what has been computed of an unfinished run, if it is more than is kept already."""
-        shorter = Recording.objects.filter(pk=self.pk, result__isnull=True, n_steps__lt=len(steps))
+        is_less = models.Q(result__isnull=True, n_steps__lt=len(steps)) | ~models.Q(format=RECORD_FORMAT)
         data = [asdict(step) for step in steps]
-        if shorter.update(packed_steps=_packed(data), n_steps=len(data)):
-            self.steps = data
+        values = {"packed_steps": _packed(data), "n_steps": len(data), "result": None, "format": RECORD_FORMAT}
+        if Recording.objects.filter(is_less, pk=self.pk).update(**values):
+            self.steps, self.result, self.format = data, None, RECORD_FORMAT
 
     def save_generation(self, generation: Generation) -> None:
         """Keep a run that ended by itself."""
         record = asdict(generation)
         self.steps = record.pop("steps")
         self.packed_steps, self.n_steps, self.result = _packed(self.steps), len(self.steps), record
-        self.save(update_fields=["packed_steps", "n_steps", "result"])
+        self.format = RECORD_FORMAT
+        self.save(update_fields=["packed_steps", "n_steps", "result", "format"])
 
 
 def _packed(steps: list[dict[str, Any]]) -> bytes:

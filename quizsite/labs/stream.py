@@ -5,6 +5,7 @@ stops the computation by itself. Steps that were computed are kept, and a reconn
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 from uuid import UUID
@@ -24,6 +25,8 @@ from quizsite.labs.models import Run
 from quizsite.labs.panels import finished_html, streaming_panel, strip_token
 
 Learner = User | AnonymousUser
+
+logger = logging.getLogger(__name__)
 
 RETRY = 1000  # ms until the browser tries again
 EXPIRING: set[asyncio.Task[None]] = set()  # a task without a reference may be collected before its end
@@ -65,8 +68,12 @@ async def _events(run: Run, user: Learner) -> AsyncIterator[str]:
             await _in_thread(engine.finish, run)
         yield await _in_thread(_last_events, run, user, False)
     except LogitsError as error:
-        await _in_thread(engine.fail, run, error)
+        await _in_thread(engine.fail, run, str(error))
         yield await _in_thread(_last_events, run, user, True)
+    except Exception:  # the browser would come back every second, to the same fault
+        logger.exception("the stream of run %s broke", run.pk)
+        await _in_thread(engine.fail, run, "something broke on our side")
+        yield _event("done", 0, "")
     finally:
         show.watchers -= 1
         if not show.watchers and not show.is_stopped:

@@ -41,6 +41,18 @@ class BrokenModel(SlowModel):
         return logits * np.nan if kv_cache is not None and len(kv_cache) > 5 else logits
 
 
+class FaultyModel(SlowModel):
+    """The same, until its fourth pass raises what nobody expects."""
+
+    name = "faulty"
+
+    def forward(self, token_ids: Sequence[int], kv_cache: KVCache | None = None) -> NDArray[np.float64]:
+        if kv_cache is not None and len(kv_cache) > 4:
+            raise RuntimeError("broken on purpose")
+        return super().forward(token_ids, kv_cache)
+
+
 MODELS["slow"] = SlowModel
+MODELS["faulty"] = FaultyModel
 MODELS["broken"] = BrokenModel
 engine.LOST_AFTER = 2.0

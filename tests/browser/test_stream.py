@@ -33,7 +33,8 @@ class Site(NamedTuple):
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     var = tmp_path_factory.mktemp("site")
     passes = var / "passes"
-    with served(var, "tests.browser.slow_site:application", PASSES=str(passes)) as url:
+    expected = "broken on purpose"  # by the faulty model; any other error in the log fails the tests
+    with served(var, "tests.browser.slow_site:application", expected, PASSES=str(passes)) as url:
         yield Site(url, passes)
 
 
@@ -202,3 +203,14 @@ def test_a_stream_is_neither_cached_nor_held_back(site: Site, browser: httpx.Cli
         assert response.headers["cache-control"] == "no-cache, no-transform"
         assert response.headers["x-accel-buffering"] == "no"
         assert "content-encoding" not in response.headers
+
+
+def test_a_fault_that_nobody_expects_ends_the_run_and_the_stream(site: Site, browser: httpx.Client):
+    url = start(browser, seed=34, model="faulty")
+    with browser.stream("GET", url) as response:
+        found = list(events(response))
+
+    html = browser.get(url.removesuffix("stream/")).text
+    assert found[-1].name == "done"
+    assert "Run, ended early after 3 tokens: something broke on our side" in html
+    assert browser.get("/lab/").status_code == 200

@@ -2,16 +2,22 @@
 
 import json
 import math
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from generation import (
+    RECORD_FORMAT,
+    Candidate,
+    Generation,
     LogitsError,
+    Loop,
     PromptError,
     SamplingParams,
+    Stage,
+    Step,
     generate,
     generation_from_dict,
     stream,
@@ -342,3 +348,19 @@ def test_nothing_in_a_record_is_minus_zero():
     run = generate(ScriptedModel([[800, 0, 0, 0, 0]]), "a", SamplingParams(max_new_tokens=1))
 
     assert "-0.0" not in json.dumps(asdict(run))
+
+
+def test_a_change_of_the_record_raises_its_format():
+    """Whoever changes a field raises RECORD_FORMAT and this list: stored runs are then computed again."""
+    records = (Candidate, Stage, Step, Generation, Loop)
+
+    assert RECORD_FORMAT == 1
+    assert [" ".join(field.name for field in fields(record)) for record in records] == [
+        "token_id token probability",
+        "name kept dropped_mass top",
+        "step input_length computed_positions token_id token piece shown probability final_probability surprisal "
+        "entropy rank u forced notes stages",
+        "model prompt_ids token_ids text steps finish_reason explanation forward_passes prefill_seconds "
+        "decode_seconds multiply_adds loop seq_rep_4",
+        "period start repeats",
+    ]

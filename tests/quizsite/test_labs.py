@@ -1,6 +1,7 @@
 """Labs through their pages: runs, judging, one run at a time, permalinks, limits."""
 
 import logging
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -564,3 +565,23 @@ def test_a_run_without_a_token_left_says_why(client: Client, monkeypatch: pytest
 
     html = client.get(reverse("labs:open")).content.decode()
     assert "no_repeat_ngram_size 1 bans every token that was left" in html
+
+
+def test_a_recording_in_an_older_format_is_computed_again_and_its_run_stays_readable(client: Client, loop_lab: Lab):
+    run = press(client, loop_lab, temperature="0")
+    Recording.objects.update(format=0, packed_steps=zlib.compress(b'[{"step": 1}]'), result={"old": True})
+
+    html = client.get(run.get_absolute_url()).content.decode()
+    again = press(client, loop_lab, temperature="0")
+
+    assert "Run, ended by the limit of 48 tokens" in html
+    assert html.count('type="radio"') == 48
+    assert again.recording_id == run.recording_id
+    assert Recording.objects.get(pk=run.recording_id).is_readable
+
+
+def test_the_front_page_survives_a_recording_in_an_older_format(client: Client):
+    client.get("/")
+    Recording.objects.update(format=0, packed_steps=b"", result={"old": True})
+
+    assert client.get("/").status_code == 200
