@@ -3,6 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from generation.errors import PromptError
+
 Floats = NDArray[np.floating]
 
 FIRST_ROOM = 256  # positions; twice as many each time it is full
@@ -45,6 +47,19 @@ class KVCache:
         """Bytes taken by the positions computed so far."""
         per_position = self._keys[..., :1].nbytes + self._values[..., :1, :].nbytes
         return per_position * self._length
+
+    def check_room(self, n_new: int) -> None:
+        """Refuse to compute nothing, or more positions than fit.
+
+        Raises
+        ------
+        PromptError
+        """
+        if not n_new:
+            raise PromptError("the model needs at least one token")
+        if self._length + n_new > self._context_length:
+            n_tokens = self._length + n_new
+            raise PromptError(f"{n_tokens} tokens do not fit into the context of {self._context_length}")
 
     def append(self, layer: int, keys: Floats, values: Floats) -> tuple[Floats, Floats]:
         """Write the new positions of one layer and return all of that layer, old and new.

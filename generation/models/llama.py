@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from generation.errors import PromptError
 from generation.kv_cache import KVCache
 from generation.tokenizer import ByteLevelTokenizer
 
@@ -95,12 +94,8 @@ class LlamaModel:
         PromptError
             If there is no token, or more than the context holds.
         """
-        if not len(token_ids):
-            raise PromptError("the model needs at least one token")
         cache = self.new_cache() if kv_cache is None else kv_cache
-        if len(cache) + len(token_ids) > self.context_length:
-            n_tokens = len(cache) + len(token_ids)
-            raise PromptError(f"{n_tokens} tokens do not fit into the context of {self.context_length}")
+        cache.check_room(len(token_ids))
         for chunk in _chunks(token_ids):
             x = self._run_blocks(chunk, cache)
         last = _rms_norm(x[-1], self.weights.final_norm, self.config.norm_epsilon)

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from generation.errors import PromptError
 from generation.kv_cache import KVCache
 from generation.tokenizer import WordTokenizer
 
@@ -76,13 +75,10 @@ class SkyModel:
         PromptError
             If there is no token, or more than the context holds.
         """
-        if not len(token_ids):
-            raise PromptError("the model needs at least one token")
         cache = self.new_cache() if kv_cache is None else kv_cache
-        start, end = len(cache), len(cache) + len(token_ids)
-        if end > self.context_length:
-            raise PromptError(f"{end} tokens do not fit into the context of {self.context_length}")
+        cache.check_room(len(token_ids))
 
+        start, end = len(cache), len(cache) + len(token_ids)
         x = self.embeddings[list(token_ids)] + self.positions[start:end]  # (n_new, d_model)
         visible = np.arange(end) <= np.arange(start, end)[:, None]  # (n_new, end), causal
         for layer, block in enumerate(self.blocks):

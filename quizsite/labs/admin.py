@@ -1,6 +1,8 @@
 """Labs in the admin; runs can be looked at, not changed."""
 
 from django.contrib import admin
+from django.db.models import JSONField, TextField
+from django.forms import Textarea
 from django.http import HttpRequest
 
 from quizsite.labs.models import Lab, Run
@@ -9,6 +11,10 @@ from quizsite.labs.models import Lab, Run
 @admin.register(Lab)
 class LabAdmin(admin.ModelAdmin[Lab]):
     list_display = ["title", "slug", "panel", "model", "prompt"]
+    formfield_overrides = {
+        TextField: {"widget": Textarea(attrs={"rows": 2, "cols": 90})},
+        JSONField: {"widget": Textarea(attrs={"rows": 3, "cols": 90})},
+    }
     prepopulated_fields = {"slug": ["title"]}
 
     def has_delete_permission(self, request: HttpRequest, obj: Lab | None = None) -> bool:

@@ -7,6 +7,7 @@ from quizsite.quizzes import views
 app_name = "quizzes"
 urlpatterns = [
     path("", views.front, name="front"),
+    path("next/", views.next_question, name="next"),
     path("questions/", views.questions, name="questions"),
     path("questions/<slug:slug>/", views.question, name="question"),
 ]

@@ -63,6 +63,14 @@ def question(request: HtmxRequest, slug: str) -> HttpResponse:
     return _question_page(request, asked, answer)
 
 
+@require_safe
+def next_question(request: HtmxRequest) -> HttpResponse:
+    """Lead to a question that the learner has not answered, of the level of `after` if there is one."""
+    after = Question.objects.published().filter(slug=request.GET.get("after", "")[:80]).first()
+    found = _next_question(request, after)
+    return redirect(found) if found else redirect("quizzes:questions")
+
+
 def _answered(request: HtmxRequest, asked: Question) -> HttpResponse:
     version = asked.versions.filter(pk=number_in(request.POST.get("version"))).first() or asked.current
     assert version
@@ -96,7 +104,7 @@ def _question_page(
     }
     if answer:
         context |= kind.show(version, answer.response, key)
-        context |= {"follow_ups": _follow_ups(version), "next": _next_question(request, asked)}
+        context |= {"follow_ups": _follow_ups(version)}
     else:
         context |= kind.ask(version, key) | {"token": uuid4()}
     if version.lab and not request.htmx:

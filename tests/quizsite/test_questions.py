@@ -332,7 +332,8 @@ def test_the_number_of_queries_does_not_grow_with_the_bank(
         client.get(reverse("quizzes:questions"))
     with django_assert_max_num_queries(8):
         client.get(reverse("quizzes:front"))
-    with django_assert_max_num_queries(9):
+    client.post("/lab/sky-loop/", {"do": "run", "temperature": "0"})
+    with django_assert_max_num_queries(8):
         client.get(chatbot.get_absolute_url())
 
 
@@ -348,3 +349,16 @@ def test_the_form_of_one_question_does_not_answer_another(client: Client, chatbo
 
     assert response.status_code == 422
     assert "This form has been used for another question" in response.content.decode()
+
+
+def test_the_next_question_is_one_not_answered_of_the_same_level_first(client: Client, chatbot: Question):
+    answer(client, chatbot, key_of(chatbot))
+
+    after = client.get(reverse("quizzes:next"), {"after": chatbot.slug})
+    other = Question.objects.get(slug="early-wrong-token")
+    assert after["Location"] == other.get_absolute_url()
+    for question in Question.objects.exclude(pk=chatbot.pk):
+        html = client.get(question.get_absolute_url()).content.decode()
+        data = {"token": field(html, "token"), "version": field(html, "version"), "do": "give_up"}
+        client.post(question.get_absolute_url(), data | {"option": (options(html) or [""])[0]})
+    assert client.get(reverse("quizzes:next"), {"after": "\x00nowhere"})["Location"] == reverse("quizzes:questions")

@@ -61,4 +61,4 @@ def test_no_page_offers_what_does_not_exist(client: Client):
 
     for link in seen:
         if not link.startswith("/static/"):
-            assert client.get(link).status_code in (200, 405), link
+            assert client.get(link, follow=True).status_code in (200, 405), link

@@ -1,0 +1,312 @@
+"""Runs that go wrong, go on, or are looked at later: failing models, lost streams, tokens taken, old formats."""
+
+import logging
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from django.test import Client
+from django.urls import reverse
+from numpy.typing import NDArray
+
+from generation import KVCache, LogitsError, SamplingParams
+from generation.catalogue import MODELS
+from generation.models.sky import SkyModel
+from quizsite.labs import engine
+from quizsite.labs.models import Lab, LabResult, Recording, Run
+from quizsite.labs.stream import _snapshot
+from tests.quizsite.pages import HTMX, chips, press
+
+pytestmark = pytest.mark.django_db
+
+
+class BreaksAtFour(SkyModel):
+    """The toy, whose fourth pass gives NaN."""
+
+    def forward(self, token_ids: Sequence[int], kv_cache: KVCache | None = None) -> NDArray[np.float64]:
+        logits = super().forward(token_ids, kv_cache)
+        return logits * np.nan if kv_cache is not None and len(kv_cache) > 5 else logits
+
+
+@pytest.fixture
+def broken_model(monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setitem(MODELS, "breaks", BreaksAtFour)
+    return "breaks"
+
+
+OPEN = {"prompt": "the sky is", "temperature": "0", "use_kv_cache": "true"}
+
+
+@pytest.mark.parametrize("do", ["run", "step"])
+def test_a_model_that_breaks_ends_the_run_in_words_without_javascript_too(client: Client, broken_model: str, do: str):
+    response = client.post(reverse("labs:open"), OPEN | {"do": do, "model": broken_model}, follow=True)
+
+    assert response.status_code == 200
+    assert "Run, ended early after 3 tokens: step 4: logits must be numbers, got NaN" in response.content.decode()
+
+
+def test_everybody_who_waits_for_a_broken_run_is_told_the_same(broken_model: str):
+    live = engine.engine.live(Recording.objects.of(broken_model, "the sky is", SamplingParams(max_new_tokens=8)))
+
+    for _ in range(3):
+        with pytest.raises(LogitsError, match="step 4: logits must be numbers"):
+            live.finish()
+    assert len(live.steps) == 3
+
+
+@pytest.mark.parametrize("back", ["http://[", "//[", "\x00"])
+def test_an_address_that_is_none_leads_to_the_lab(client: Client, loop_lab: Lab, back: str):
+    response = client.post(loop_lab.get_absolute_url(), {"do": "run", "temperature": "0", "back": back})
+    part = client.post(
+        loop_lab.get_absolute_url(),
+        {"do": "run", "temperature": "0"},
+        headers={"HX-Request": "true", "HX-Current-URL": "http://["},
+    )
+
+    assert response["Location"] == f"{loop_lab.get_absolute_url()}#lab"
+    assert part.status_code == 200
+
+
+@pytest.mark.parametrize("name", ["top_k", "seed", "max_new_tokens", "repetition_penalty"])
+@pytest.mark.parametrize("value", ["1" + "0" * 400, "1e-320", "1e308", "-0"])
+def test_no_number_that_can_be_typed_is_an_error_of_the_server(client: Client, name: str, value: str):
+    data = OPEN | {"do": "run", "model": "sky", "temperature": "0.01", "max_new_tokens": "3", name: value}
+
+    assert client.post(reverse("labs:open"), data, follow=True).status_code in (200, 422)
+    assert client.get(reverse("labs:open")).status_code == 200
+
+
+def test_a_goal_added_to_a_lab_leaves_earlier_runs_readable(signed_in: Client):
+    lab = Lab.objects.get(slug="sky-penalty")
+    run = press(signed_in, lab, repetition_penalty="1.3")
+    lab.goals = [{"kind": "reproduce_loop", "solution": {}, "min_new_tokens": 36}, *lab.goals]
+    lab.save()
+
+    for url in (lab.get_absolute_url(), run.get_absolute_url(), "/questions/penalty-alone-does-not-cure/"):
+        html = signed_in.get(url).content.decode()
+        assert "Shown" in chips(html)
+        assert "Reproduce: not yet" in chips(html)
+
+
+def test_a_run_that_is_replaced_keeps_what_it_has_shown(signed_in: Client, loop_lab: Lab):
+    signed_in.post(loop_lab.get_absolute_url(), {"do": "run", "temperature": "0"}, **HTMX)
+    run = Run.objects.with_recording().get()
+    show = engine.engine.show(run)
+    show.live.step(8)
+    show.n_steps = 8
+
+    signed_in.post(loop_lab.get_absolute_url(), {"do": "run", "temperature": "1"}, **HTMX)
+
+    run = Run.objects.with_recording().get(pk=run.pk)
+    assert (run.finish_reason, run.n_steps, len(run.steps)) == ("cancelled", 8, 8)
+    assert show.is_stopped
+
+
+def test_a_reconnect_after_a_restart_of_the_server_shows_all_tokens(signed_in: Client, loop_lab: Lab):
+    signed_in.post(loop_lab.get_absolute_url(), {"do": "run", "temperature": "0"}, **HTMX)
+    Run.objects.update(n_steps=6)
+    show = engine.engine.show(Run.objects.with_recording().get())  # as a new process finds it
+
+    n_steps, _, html = _snapshot(show)
+    engine.engine.forget(show.run)
+
+    assert n_steps == 6
+    assert html.count('type="radio"') == 6
+
+
+def test_a_run_that_ended_and_was_never_judged_is_judged_when_it_is_looked_at(signed_in: Client, loop_lab: Lab):
+    run = press(signed_in, loop_lab, temperature="0")
+    Run.objects.update(verdicts={})
+    LabResult.objects.all().delete()
+
+    assert "Reproduced" in chips(signed_in.get(run.get_absolute_url()).content.decode())
+
+
+def test_a_goal_met_before_stays_met_and_this_run_says_what_it_misses(signed_in: Client, loop_lab: Lab):
+    for temperature in ("0", "1", "0.3"):
+        press(signed_in, loop_lab, temperature=temperature)
+
+    html = signed_in.get(loop_lab.get_absolute_url()).content.decode()
+    assert "Cured" in chips(html)
+    assert "This run does not: no loop at the end, period 1" in html
+    assert "over by 0.30" in html
+
+
+def test_running_again_from_a_runs_page_leads_to_the_new_run(client: Client, loop_lab: Lab):
+    old = press(client, loop_lab, temperature="0")
+    data = {"do": "run", "temperature": "1", "back": old.get_absolute_url()}
+
+    response = client.post(loop_lab.get_absolute_url(), data)
+
+    new = Run.objects.exclude(pk=old.pk).get()
+    assert response["Location"] == new.get_absolute_url()
+
+
+def test_an_open_run_that_is_shared_is_neither_driven_nor_stopped_by_others(signed_in: Client, loop_lab: Lab):
+    signed_in.post(loop_lab.get_absolute_url(), {"do": "run", "temperature": "0"}, **HTMX)
+    run = Run.objects.get()
+    Run.objects.update(shared=True)
+
+    html = Client().get(run.get_absolute_url()).content.decode()
+
+    assert "sse-connect" not in html
+    assert 'id="do-stop" type="button" disabled' in html
+    assert "sse-connect" in signed_in.get(run.get_absolute_url()).content.decode()
+
+
+def test_settings_are_shown_as_they_ran(client: Client):
+    data = OPEN | {"do": "run", "model": "sky", "top_p": "0.9999999", "temperature": "0.1234567891"}
+
+    client.post(reverse("labs:open"), data)
+
+    html = client.get(reverse("labs:open")).content.decode()
+    assert 'value="0.9999999"' in html
+    assert 'value="0.1234567891"' in html
+
+
+def test_a_token_taken_at_a_step_goes_on_as_a_run_of_its_own(signed_in: Client):
+    lab = Lab.objects.get(slug="sky-early-token")
+    old = press(signed_in, lab)
+    data = {"step": "2", "token_id": "3", "back": lab.get_absolute_url()}
+
+    response = signed_in.post(reverse("labs:take", args=[old.pk]), data)
+
+    run = Run.objects.with_recording().exclude(pk=old.pk).get()
+    assert response["Location"] == f"{lab.get_absolute_url()}#lab"
+    assert [step.token for step in run.steps[:2]] == [old.steps[0].token, "blue"]
+    assert [step.forced for step in run.steps[:3]] == [False, True, False]
+    assert LabResult.objects.get().goal == "early_wrong_token"
+
+
+def test_a_second_token_keeps_the_first_one_that_was_taken(signed_in: Client):
+    old = press(signed_in, Lab.objects.get(slug="sky-early-token"))
+    signed_in.post(reverse("labs:take", args=[old.pk]), {"step": "2", "token_id": "3"})
+    middle = Run.objects.exclude(pk=old.pk).get()
+
+    signed_in.post(reverse("labs:take", args=[middle.pk]), {"step": "5", "token_id": "0"})
+    signed_in.post(reverse("labs:take", args=[middle.pk]), {"step": "1", "token_id": "0"})
+
+    newest, before = Run.objects.with_recording().order_by("-created")[:2]
+    assert before.recording.forced == {"2": 3, "5": 0}
+    assert newest.recording.forced == {"1": 0}
+
+
+@pytest.mark.parametrize(("step", "token_id"), [("0", "1"), ("99", "1"), ("1", "6"), ("1", ""), ("x", "1"), ("1", "²")])
+def test_a_step_or_token_that_is_not_there_cannot_be_taken(client: Client, loop_lab: Lab, step: str, token_id: str):
+    run = press(client, loop_lab, temperature="0")
+
+    response = client.post(reverse("labs:take", args=[run.pk]), {"step": step, "token_id": token_id})
+
+    assert response.status_code == 404
+    assert Run.objects.count() == 1
+
+
+def test_the_open_lab_runs_every_setting_and_shows_a_column_for_each(client: Client):
+    data = OPEN | {
+        "do": "run",
+        "model": "sky",
+        "temperature": "0.9",
+        "top_k": "5",
+        "top_p": "0.95",
+        "min_p": "0.02",
+        "repetition_penalty": "1.1",
+        "penalty_scope": "output",
+        "presence_penalty": "0.2",
+        "frequency_penalty": "-0.1",
+        "no_repeat_ngram_size": "4",
+        "temperature_last": "true",
+        "stop": " clear sky\n blue blue",
+        "max_new_tokens": "12",
+    }
+
+    client.post(reverse("labs:open"), data)
+
+    html = client.get(reverse("labs:open")).content.decode()
+    for title in ("Raw", "Penalty 1.1", "Frequency −0.1", "Presence 0.2", "No 4-gram twice", "Top-k 5", "Top-p 0.95"):
+        assert title in html
+    assert " clear sky\n blue blue</textarea>" in html
+    assert Run.objects.with_recording().get().recording.params.stop == (" clear sky", " blue blue")
+
+
+def test_what_goes_wrong_on_the_server_is_logged(
+    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    def breaks(*args: object, **kwargs: object) -> None:
+        raise RuntimeError("broken on purpose")
+
+    monkeypatch.setattr("quizsite.labs.views.lab_panel", breaks)
+    client.raise_request_exception = False
+
+    response = client.get(reverse("labs:open"))
+
+    assert response.status_code == 500
+    assert "Something broke on our side" in response.content.decode()
+    assert "broken on purpose" in caplog.text
+    assert logging.StreamHandler in {type(handler) for handler in logging.getLogger().handlers}
+
+
+def test_the_open_lab_says_which_model_is_missing(client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("NEXT_TOKEN_MODELS", str(tmp_path))
+
+    html = client.get(reverse("labs:open")).content.decode()
+
+    assert "Not here yet: smollm2" in html
+    assert '<option value="smollm2"' not in html
+
+
+@pytest.mark.real_model
+def test_the_real_model_runs_in_the_open_lab(client: Client):
+    data = OPEN | {"do": "run", "model": "smollm2", "prompt": "I am", "max_new_tokens": "40"}
+
+    client.post(reverse("labs:open"), data)
+
+    html = client.get(reverse("labs:open")).content.decode()
+    assert "copies of a loop, period 12, 3 full copies from token 1" in html
+    assert "49,152 scored" in html
+
+
+def test_a_stop_string_keeps_its_place_in_the_strip_and_not_its_text(client: Client):
+    data = OPEN | {"do": "run", "model": "sky", "stop": " is sky is", "max_new_tokens": "20"}
+
+    client.post(reverse("labs:open"), data)
+
+    html = client.get(reverse("labs:open")).content.decode()
+    strip = html.split('id="run-tokens"')[1].split("</div>")[0]
+    assert "Run, ended by a stop string after 4 tokens" in html
+    assert strip.count(">stop</label>") == 3
+    assert strip.count("</label>") == 4
+
+
+def test_a_run_without_a_token_left_says_why(client: Client, monkeypatch: pytest.MonkeyPatch):
+    class Endless(SkyModel):
+        eos_token_id = 99
+
+    monkeypatch.setitem(MODELS, "endless", Endless)
+    data = OPEN | {"do": "run", "model": "endless", "no_repeat_ngram_size": "1"}
+
+    client.post(reverse("labs:open"), data)
+
+    html = client.get(reverse("labs:open")).content.decode()
+    assert "no_repeat_ngram_size 1 bans every token that was left" in html
+
+
+def test_a_recording_in_an_older_format_is_computed_again_and_its_run_stays_readable(client: Client, loop_lab: Lab):
+    run = press(client, loop_lab, temperature="0")
+    Recording.objects.update(format=0, packed_steps=zlib.compress(b'[{"step": 1}]'), result={"old": True})
+
+    html = client.get(run.get_absolute_url()).content.decode()
+    again = press(client, loop_lab, temperature="0")
+
+    assert "Run, ended by the limit of 48 tokens" in html
+    assert html.count('type="radio"') == 48
+    assert again.recording_id == run.recording_id
+    assert Recording.objects.get(pk=run.recording_id).is_readable
+
+
+def test_the_front_page_survives_a_recording_in_an_older_format(client: Client):
+    client.get("/")
+    Recording.objects.update(format=0, packed_steps=b"", result={"old": True})
+
+    assert client.get("/").status_code == 200
