@@ -4,10 +4,13 @@ It is plain NumPy and knows nothing of the site. A token's way is straight: prom
 `forward` → logits → the `stages`, applied in order by `sampling` → `choose` → `Step`. The names below are public.
 """
 
-from generation.catalogue import list_models, load_model, missing_models
-from generation.checkpoints import fetch
-from generation.decoding import Model, encode_prompt, generate, run, stream
-from generation.errors import LogitsError, ModelUnavailable, PromptError, SettingError
+from generation.batching import Job, Limits, Load, SharedEngine
+from generation.catalogue import ModelFacts, list_models, load_model, missing_models, model_digest, model_facts
+from generation.chat import encode_chat, render_chat
+from generation.checkpoints import fetch, fetch_state
+from generation.decoding import Model, encode_prompt, generate, pieces, run, stream, token_name
+from generation.errors import EngineBusy, LogitsError, ModelUnavailable, PromptError, SettingError
+from generation.inspection import Inspection
 from generation.kv_cache import KVCache
 from generation.params import SamplingParams, parse_setting
 from generation.records import (
@@ -25,22 +28,31 @@ from generation.sampling import distribution
 __all__ = [
     "RECORD_FORMAT",
     "Candidate",
+    "EngineBusy",
     "Generation",
+    "Inspection",
+    "Job",
     "KVCache",
+    "Limits",
+    "Load",
     "LogitsError",
     "Loop",
     "LoopFinder",
     "Model",
+    "ModelFacts",
     "ModelUnavailable",
     "PromptError",
     "SamplingParams",
     "SettingError",
+    "SharedEngine",
     "Stage",
     "Step",
     "distinct_n",
     "distribution",
+    "encode_chat",
     "encode_prompt",
     "fetch",
+    "fetch_state",
     "find_loop",
     "generate",
     "generation_from_dict",
@@ -48,9 +60,14 @@ __all__ = [
     "load_model",
     "longest_run",
     "missing_models",
+    "model_digest",
+    "model_facts",
     "parse_setting",
+    "pieces",
+    "render_chat",
     "run",
     "seq_rep_n",
     "step_from_dict",
     "stream",
+    "token_name",
 ]

@@ -25,7 +25,8 @@ class Model(Protocol):
     """What the loop needs of a model.
 
     A model may also have a `name`, an `eos_token_id`, a `start_token_id` for empty prompts, `token(id)`
-    (the vocabulary's entry) and `multiply_adds(n_new, n_total)`.
+    (the vocabulary's entry) and `multiply_adds(n_new, n_total)`; for `encode_chat` a `chat_template` and
+    its `tokenizer`; for the labs that look inside, `inspect(token_ids)` and `fingerprint()`.
     """
 
     @property
@@ -145,7 +146,7 @@ def stream(
             input_length=len(ids),
             computed_positions=len(new_ids),
             token_id=token_id,
-            token=_token(model, token_id),
+            token=token_name(model, token_id),
             piece=piece,
             shown=shown,
             probability=float(np.exp(log_prob)),
@@ -222,7 +223,7 @@ def _recorded(model: Model, stage: Applied) -> Stage:
         kept=stage.kept,
         dropped_mass=stage.dropped_mass,
         top=tuple(
-            Candidate(int(i), _token(model, int(i)), float(p)) for i, p in zip(top, stage.probs(top), strict=True)
+            Candidate(int(i), token_name(model, int(i)), float(p)) for i, p in zip(top, stage.probs(top), strict=True)
         ),
     )
 
@@ -246,7 +247,14 @@ def _name(model: Model) -> str:
     return getattr(model, "name", type(model).__name__)
 
 
-def _token(model: Model, token_id: int) -> str:
+def pieces(model: Model, token_ids: Sequence[int]) -> list[str]:
+    """Return the text that each token adds to those before it; empty for a control token, or half a character."""
+    text = IncrementalDecoder(model.decode, [])
+    return [text.add(token_id) for token_id in token_ids]
+
+
+def token_name(model: Model, token_id: int) -> str:
+    """Return the vocabulary's entry, readable."""
     token = getattr(model, "token", None)
     return token(token_id) if token else model.decode([token_id])
 

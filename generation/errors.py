@@ -19,3 +19,7 @@ class LogitsError(ValueError):
 
 class ModelUnavailable(RuntimeError):
     """There is no such model here, or its files are missing."""
+
+
+class EngineBusy(RuntimeError):
+    """So many are waiting for the engine that no more can queue."""

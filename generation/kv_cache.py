@@ -36,6 +36,7 @@ class KVCache:
         self._context_length = context_length
         self._keys = np.empty((n_layer, n_kv_head, head_dim, room), dtype)
         self._values = np.empty((n_layer, n_kv_head, room, head_dim), dtype)
+        self._bytes_per_position = self._keys[..., :1].nbytes + self._values[..., :1, :].nbytes
         self._length = 0
 
     def __len__(self) -> int:
@@ -45,8 +46,11 @@ class KVCache:
     @property
     def nbytes(self) -> int:
         """Bytes taken by the positions computed so far."""
-        per_position = self._keys[..., :1].nbytes + self._values[..., :1, :].nbytes
-        return per_position * self._length
+        return self._bytes_per_position * self._length
+
+    def nbytes_for(self, n_positions: int) -> int:
+        """Bytes that the cache takes once it holds so many positions, its spare room included."""
+        return self._bytes_per_position * self._room_for(n_positions)
 
     def check_room(self, n_new: int) -> None:
         """Refuse to compute nothing, or more positions than fit.
@@ -93,11 +97,14 @@ class KVCache:
             raise ValueError(f"length must be between 0 and {self._length}, got {length}")
         self._length = length
 
-    def _make_room(self, n_positions: int) -> None:
-        room = self._keys.shape[-1]
+    def _room_for(self, n_positions: int) -> int:
+        room: int = self._keys.shape[-1]
         while room < n_positions:
             room *= 2
-        room = min(room, self._context_length)
+        return min(room, self._context_length)
+
+    def _make_room(self, n_positions: int) -> None:
+        room = self._room_for(n_positions)
         old_keys, old_values, n = self._keys, self._values, self._length
         self._keys = np.empty((*old_keys.shape[:-1], room), old_keys.dtype)
         self._values = np.empty((*old_values.shape[:2], room, old_values.shape[-1]), old_values.dtype)

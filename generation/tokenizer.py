@@ -170,19 +170,27 @@ class ByteLevelTokenizer:
         self._bpe.pre_tokenizer = pre_tokenizers.Sequence(
             [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
         )
-        self._control = {self.tokens[token_id]: token_id for token_id in control_ids}
-        self._control_pattern = re.compile("|".join(map(re.escape, sorted(self._control, key=len, reverse=True))))
+        self.control_tokens = {self.tokens[token_id]: token_id for token_id in control_ids}
+        longest_first = sorted(self.control_tokens, key=len, reverse=True)
+        self._control_pattern = re.compile("|".join(map(re.escape, longest_first)))
 
     def encode(self, text: str, control: bool = False) -> list[int]:
         """Return the ids of a text; what looks like a control token is one only where `control` allows it."""
-        if not control or not self._control:
+        if not control:
             return list(self._bpe.encode(text, add_special_tokens=False).ids)
         ids: list[int] = []
+        for part in self.split_control(text):
+            ids += [part] if isinstance(part, int) else self.encode(part)
+        return ids
+
+    def split_control(self, text: str) -> list[str | int]:
+        """Cut a text at its control tokens: their ids, and the ordinary text before, between and after them."""
+        parts: list[str | int] = []
         at = 0
-        for found in self._control_pattern.finditer(text):
-            ids += [*self.encode(text[at : found.start()]), self._control[found[0]]]
+        for found in self._control_pattern.finditer(text) if self.control_tokens else ():
+            parts += [text[at : found.start()], self.control_tokens[found[0]]]
             at = found.end()
-        return ids + self.encode(text[at:])
+        return [*parts, text[at:]]
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids, without control tokens; bytes that are no text come out as U+FFFD."""

@@ -1,11 +1,12 @@
 """The Llama architecture: pre-norm blocks, rotary positions, grouped-query attention, gated MLP; float32."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
+from generation.inspection import Inspection, check_inspected, digest
 from generation.kv_cache import KVCache
 from generation.tokenizer import ByteLevelTokenizer
 
@@ -52,8 +53,14 @@ class LlamaWeights:
 class LlamaModel:
     """A model of the Llama architecture. It holds no state of any run."""
 
-    def __init__(self, config: LlamaConfig, weights: LlamaWeights, tokenizer: ByteLevelTokenizer) -> None:
-        self.config, self.weights, self.tokenizer = config, weights, tokenizer
+    def __init__(
+        self,
+        config: LlamaConfig,
+        weights: LlamaWeights,
+        tokenizer: ByteLevelTokenizer,
+        chat_template: str | None = None,
+    ) -> None:
+        self.config, self.weights, self.tokenizer, self.chat_template = config, weights, tokenizer, chat_template
         self.name, self.vocab_size, self.context_length = config.name, config.vocab_size, config.context_length
         self.eos_token_id, self.start_token_id = tokenizer.eos_token_id, tokenizer.start_token_id
         pairs = np.arange(config.head_dim // 2)
@@ -98,9 +105,40 @@ class LlamaModel:
         cache.check_room(len(token_ids))
         for chunk in _chunks(token_ids):
             x = self._run_blocks(chunk, cache)
-        last = _rms_norm(x[-1], self.weights.final_norm, self.config.norm_epsilon)
-        logits: Float32s = self.weights.head @ last
+        logits: Float32s = self.weights.head @ self._normed(x[-1])
         return logits
+
+    def inspect(self, token_ids: Sequence[int]) -> Inspection:
+        """Run a text through the network and keep what `forward` throws away.
+
+        Parameters
+        ----------
+        token_ids : sequence of int
+            At most `MAX_INSPECTED`.
+
+        Returns
+        -------
+        Inspection
+            logits : (n_positions, vocab_size) float32
+                After each token, in nats; the last row is what `forward` returns.
+            attention : (n_layer, n_head, n_positions, n_positions) float32
+                Each row sums to 1; no position looks at a later one.
+
+        Raises
+        ------
+        PromptError
+            If there is no token, or more than can be inspected.
+        """
+        check_inspected(len(token_ids))
+        cache = self.new_cache()
+        cache.check_room(len(token_ids))
+        attention: list[Float32s] = []
+        x = self._run_blocks(token_ids, cache, attention)
+        return Inspection(self._normed(x) @ self.weights.head.T, np.stack(attention))
+
+    def fingerprint(self) -> str:
+        """Return the SHA-256 of all weights, in the order of `LlamaWeights`; it reads the whole model from disk."""
+        return digest(getattr(self.weights, field.name) for field in fields(self.weights))
 
     def multiply_adds(self, n_new: int, n_total: int) -> int:
         """Count the multiply-adds of one pass from the shapes of its matrix products; see `SkyModel`."""
@@ -109,20 +147,29 @@ class LlamaModel:
         attention = 2 * n_total * config.n_head * config.head_dim
         return config.n_layer * n_new * (matrices + attention) + self.vocab_size * config.d_model
 
-    def _run_blocks(self, token_ids: Sequence[int], cache: KVCache) -> Float32s:
-        """Return the last layer's activations of new tokens, (n_new, d_model), and advance the cache."""
+    def _run_blocks(
+        self, token_ids: Sequence[int], cache: KVCache, attention: list[Float32s] | None = None
+    ) -> Float32s:
+        """Return the last layer's activations of new tokens, (n_new, d_model), and advance the cache.
+
+        Each layer's attention, (n_head, n_new, n_total), is added to `attention` where there is a list.
+        """
         weights, epsilon = self.weights, self.config.norm_epsilon
         x = weights.embeddings[list(token_ids)]  # (n_new, d_model)
         for layer in range(self.config.n_layer):
             h = _rms_norm(x, weights.attention_norm[layer], epsilon)
-            x = x + self._attend(layer, h @ weights.qkv[layer], cache) @ weights.out[layer]
+            x = x + self._attend(layer, h @ weights.qkv[layer], cache, attention) @ weights.out[layer]
             h = _rms_norm(x, weights.mlp_norm[layer], epsilon)
             gate, up = np.split(h @ weights.gate_up[layer], 2, axis=1)
             x = x + (_silu(gate) * up) @ weights.down[layer]
         cache.advance(len(token_ids))
         return x
 
-    def _attend(self, layer: int, qkv: Float32s, cache: KVCache) -> Float32s:
+    def _normed(self, x: Float32s) -> Float32s:
+        """Return activations as the output head reads them."""
+        return _rms_norm(x, self.weights.final_norm, self.config.norm_epsilon)
+
+    def _attend(self, layer: int, qkv: Float32s, cache: KVCache, attention: list[Float32s] | None) -> Float32s:
         """Let each new position look at all before it and itself; (n_new, n_head · head_dim)."""
         config = self.config
         n_new, start = len(qkv), len(cache)
@@ -140,7 +187,10 @@ class LlamaModel:
             n_total = keys.shape[-1]
             later = np.arange(n_total) > np.arange(start, start + n_new)[:, None]  # (n_new, n_total)
             scores.reshape(config.n_head, n_new, n_total)[:, later] = -np.inf
-        looked_at: Float32s = np.matmul(_softmax(scores), values)  # (n_kv_head, group · n_new, head_dim)
+        probs = _softmax(scores)
+        if attention is not None:
+            attention.append(probs.reshape(config.n_head, n_new, -1))
+        looked_at: Float32s = np.matmul(probs, values)  # (n_kv_head, group · n_new, head_dim)
         return looked_at.reshape(config.n_head, n_new, config.head_dim).transpose(1, 0, 2).reshape(n_new, -1)
 
     def _rotate(self, heads: Float32s, start: int) -> Float32s:

