@@ -144,3 +144,4 @@ LOGGING = {
 }
 
 RUNS_PER_MINUTE = 60  # of one learner
+KV_CACHE_MB = int(os.environ.get("NEXT_TOKEN_KV_CACHE_MB", "1024"))  # of all runs together

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from quizsite.labs.validation import LabSpec, Problem, read_lab
+from quizsite.labs.proofs import proved
+from quizsite.labs.validation import TAKEN_SLUGS, LabSpec, Problem, prove, read_lab
 from quizsite.questions.validation import QuestionSpec, read_question
 
 CONTENT_DIR = Path(__file__).parent
@@ -35,10 +36,11 @@ class Content:
     questions: dict[str, QuestionSpec] = field(default_factory=dict)
     topic_of: dict[str, str] = field(default_factory=dict)  # question → topic
     mistakes: list[Mistake] = field(default_factory=list)
+    unproved: list[str] = field(default_factory=list)  # labs whose models are not here
 
 
-def read_content(folder: Path = CONTENT_DIR) -> Content:
-    """Read and prove every file under `bank/` and `labs/`."""
+def read_content(folder: Path = CONTENT_DIR, prove_all: bool = False) -> Content:
+    """Read every file under `bank/` and `labs/`; labs on quick models are proved here, the others if `prove_all`."""
     content = Content()
     topics_file = folder / "bank" / "topics.yaml"
     topics, lines = _read(topics_file, content)
@@ -53,7 +55,11 @@ def read_content(folder: Path = CONTENT_DIR) -> Content:
         data, lines = _read(file, content)
         if data is not None:
             lab = read_lab(data)
+            if isinstance(lab, LabSpec) and (lab.is_quick or prove_all):
+                lab = _proof(file.stem, lab, content) or lab
             content.mistakes += _bad_name(file)
+            if file.stem in TAKEN_SLUGS:
+                content.mistakes.append(Mistake(file, 1, f"slug must not be {file.stem}: a page has that address"))
             if isinstance(lab, list):
                 content.mistakes += _located(file, lines, lab)
             else:
@@ -79,7 +85,22 @@ def read_content(folder: Path = CONTENT_DIR) -> Content:
         content.questions[file.stem] = question
         content.topic_of[file.stem] = file.parent.name
     content.mistakes += _dead_follow_ups(content, files)
+    for slug, lab in content.labs.items():
+        if lab.first_step and lab.first_step not in content.labs:
+            file = folder / "labs" / f"{slug}.yaml"
+            problem = Problem(("first_step",), f"lab {lab.first_step!r} has no valid file")
+            content.mistakes += _located(file, _read(file, content)[1], [problem])
     return content
+
+
+def _proof(slug: str, lab: LabSpec, content: Content) -> list[Problem]:
+    """Return what is wrong with a lab when it runs; one whose model is not here is noted as unproved."""
+    if lab.is_quick:
+        return prove(lab)
+    if not lab.is_ready:
+        content.unproved.append(slug)
+        return []
+    return proved(lab)
 
 
 def _bad_name(file: Path) -> list[Mistake]:

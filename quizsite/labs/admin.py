@@ -2,14 +2,27 @@
 
 from django.contrib import admin
 from django.db.models import JSONField, TextField
-from django.forms import Textarea
+from django.forms import ModelForm, Textarea
 from django.http import HttpRequest
 
+from quizsite.labs import engine
 from quizsite.labs.models import Lab, Run
+from quizsite.labs.validation import prove
+
+
+class LabForm(ModelForm[Lab]):
+    """A lab's form: what is well written is run as well, once Django has made the row of it."""
+
+    def _post_clean(self) -> None:
+        super()._post_clean()  # type: ignore[misc]
+        if not self.errors and self.instance.is_ready:
+            for path, message in prove(self.instance.spec, engine.run_shared):
+                self.add_error(None, f"{'.'.join(map(str, path))}: {message}")
 
 
 @admin.register(Lab)
 class LabAdmin(admin.ModelAdmin[Lab]):
+    form = LabForm
     list_display = ["title", "slug", "panel", "model", "prompt"]
     formfield_overrides = {
         TextField: {"widget": Textarea(attrs={"rows": 2, "cols": 90})},

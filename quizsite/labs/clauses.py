@@ -1,12 +1,13 @@
 """What a goal is made of: the run that is judged, the clauses that it must fulfil, the verdict over them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from generation import Generation, SamplingParams
+from generation import Generation, Model, SamplingParams, encode_chat
 
 Settings = dict[str, float | int | bool | str | list[str]]
-Generate = Callable[[SamplingParams], Generation]  # a run of the lab's model and prompt under other settings
+Chat = list[dict[str, str]]  # messages, each with its role and content
+Generate = Callable[[list[SamplingParams]], list[Generation]]  # runs of the lab's model and prompt under other settings
 
 SEEDS_NEEDED = 4  # of a lab's five
 SENTENCE_ENDS = (".", "!", "?", "…", "”", '"', ")")
@@ -19,6 +20,16 @@ class Setup:
     model: str
     prompt: str
     params: SamplingParams
+    chat: Chat = field(default_factory=list)  # in place of the prompt
+
+    @property
+    def asked(self) -> str:
+        """What the model is asked, in a line."""
+        return self.chat[-1]["content"] if self.chat else self.prompt
+
+    def encoded_prompt(self, model: Model) -> str | list[int]:
+        """Return what the engine goes on from: text, or the ids of a chat."""
+        return encode_chat(model, self.chat) if self.chat else self.prompt
 
 
 @dataclass(frozen=True)
@@ -45,7 +56,7 @@ class SeedRun:
 
     seed: int
     text: str
-    holds: bool
+    holds: bool | None  # None while it is being made
     reason: str
 
 
@@ -83,6 +94,10 @@ class Run:
         before, now = self.start.params.as_dict(), self.setup.params.as_dict()
         return [name for name in now if now[name] != before[name]]
 
+    def other(self, params: SamplingParams) -> Generation:
+        """Return the run of the same model and prompt under other settings."""
+        return self.generate([params])[0]
+
 
 def over_seeds(
     run: Run, clauses: list[Clause], text_clauses: Callable[[Generation], list[Clause]], needed: int
@@ -92,11 +107,11 @@ def over_seeds(
     if not all(clause.met for clause in clauses):
         return Verdict((*clauses, Clause(name, "waits", None)))
     seeds = []
-    for seed in run.seeds:
-        generation = run.generate(replace(run.setup.params, seed=seed))
+    generations = run.generate([replace(run.setup.params, seed=seed) for seed in run.seeds])
+    for seed, generation in zip(run.seeds, generations, strict=True):
         failing = [f"{c.name}: {c.value}" for c in text_clauses(generation) if not c.met]
         seeds.append(SeedRun(seed, generation.text, not failing, failing[0] if failing else "holds"))
-    holding = sum(seed.holds for seed in seeds)
+    holding = sum(bool(seed.holds) for seed in seeds)
     return Verdict(
         (*clauses, Clause(name, f"{holding} of {len(seeds)}", holding >= needed)),
         tuple(seeds),
@@ -133,9 +148,9 @@ def ended_freely(generation: Generation) -> Clause:
 
 def same_setup(run: Run, *what: str) -> Clause:
     """Compare the run's setup with the lab's start: model, prompt and length, or the parts named."""
-    pairs = {
+    pairs: dict[str, tuple[object, object]] = {
         "model": (run.setup.model, run.start.model),
-        "prompt": (run.setup.prompt.split(), run.start.prompt.split()),
+        "prompt": ((run.setup.prompt.split(), run.setup.chat), (run.start.prompt.split(), run.start.chat)),
         "length": (run.setup.params.max_new_tokens, run.start.params.max_new_tokens),
     }
     wanted = what or tuple(pairs)
@@ -157,6 +172,16 @@ def kept_first(generation: Generation) -> int:
 def only_allowed(run: Run) -> Clause:
     others = [name for name in run.changed if name not in run.allowed]
     return Clause("Only unlocked settings changed", listed(others) or "yes", not others)
+
+
+def raised(run: Run, setting: str, limit: float) -> Clause:
+    value = run.setup.params.as_dict()[setting]
+    return Clause(f"{words(setting)}, at least {limit:g}", f"{value:g}", value >= limit)
+
+
+def nothing_else_changed(run: Run, setting: str) -> Clause:
+    others = [name for name in run.changed if name != setting]
+    return Clause("All other settings as at the start", listed(others) or "same", not others)
 
 
 def at_least(name: str, value: int, limit: int) -> Clause:

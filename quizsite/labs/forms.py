@@ -11,17 +11,19 @@ from generation import (
     PromptError,
     SamplingParams,
     SettingError,
-    encode_prompt,
     list_models,
-    load_model,
     parse_setting,
 )
+from quizsite.labs import engine
+from quizsite.labs.clauses import Setup
 from quizsite.labs.models import Lab, Recording, Run
+from quizsite.labs.validation import QUICK_MODELS
 
 OPEN_START = SamplingParams(temperature=0.7, max_new_tokens=32)
 OPEN_PROMPT = "the sky is"
-PACES = {"3": "3 a second", "6": "6 a second", "12": "12 a second", "0": "all at once"}
+PACES = {"3": "3 a second", "6": "6 a second", "12": "12 a second", "0": "as they are made"}
 DEFAULT_PACE = "6"
+AS_MADE = "0"
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,9 @@ class RunForm(forms.Form):
             self.shown = run.recording.params
             if not lab:
                 self.start_model, self.start_prompt = run.recording.model, run.recording.prompt
-        self.start_pace = str(run.pace) if run and run.pace is not None else DEFAULT_PACE
+        default_pace = DEFAULT_PACE if self.start_model in QUICK_MODELS else AS_MADE
+        self.start_pace = str(run.pace) if run and run.pace is not None else default_pace
+        self.chat = lab.chat if lab else []
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
@@ -112,15 +116,24 @@ class RunForm(forms.Form):
             cleaned |= {"model": self.start_model, "prompt": self.start_prompt}
         try:
             self.params = replace(self.start, **changes)
-            encode_prompt(load_model(cleaned["model"]), cleaned["prompt"], self.params.max_new_tokens)
+            engine.check(self.setup)
+        except SettingError as error:
+            self.add_error(None, forms.ValidationError(str(error), code=error.setting))
         except (PromptError, ModelUnavailable) as error:
             self.add_error(None if self.lab else "prompt", str(error))
         return cleaned
 
     def recording(self) -> Recording:
-        """Return the recording of what a valid form asks for."""
+        """Return the recording of it."""
+        return Recording.objects.of(self.setup)
+
+    @property
+    def setup(self) -> Setup:
+        """What a valid form asks for."""
         assert self.params
-        return Recording.objects.of(self.cleaned_data["model"], self.cleaned_data["prompt"], self.params)
+        if self.lab:
+            return self.lab.spec.setup(self.params)
+        return Setup(self.cleaned_data["model"], self.cleaned_data["prompt"], self.params)
 
     @property
     def chosen_model(self) -> str:

@@ -24,14 +24,14 @@ from quizsite.labs.clauses import (
     first_difference,
     has_no_loop,
     kept_first,
-    listed,
     loop_words,
     loops,
+    nothing_else_changed,
     nothing_taken,
     only_allowed,
     over_seeds,
+    raised,
     same_setup,
-    words,
 )
 
 
@@ -136,16 +136,14 @@ class StillLoops:
     wanted = "Raise the setting, and the loop stays."
 
     def judge(self, run: Run) -> Verdict:
-        value = run.setup.params.as_dict()[self.setting]
-        others = [name for name in run.changed if name != self.setting]
         return Verdict(
             clauses=(
-                Clause(f"{words(self.setting)}, at least {self.at_least:g}", f"{value:g}", value >= self.at_least),
+                raised(run, self.setting, self.at_least),
                 loops(run.generation),
                 ended_by_limit(run.generation),
                 same_setup(run),
                 nothing_taken(run),
-                Clause("All other settings as at the start", listed(others) or "same", not others),
+                nothing_else_changed(run, self.setting),
             ),
             summary=loop_words(run.generation),
         )
@@ -166,7 +164,7 @@ class SameAsGreedy:
 
     def judge(self, run: Run) -> Verdict:
         params = run.setup.params
-        greedy = run.generate(SamplingParams(max_new_tokens=params.max_new_tokens, use_kv_cache=params.use_kv_cache))
+        greedy = run.other(SamplingParams(max_new_tokens=params.max_new_tokens, use_kv_cache=params.use_kv_cache))
 
         def text_clauses(generation: Generation) -> list[Clause]:
             same = generation.token_ids == greedy.token_ids
@@ -205,7 +203,7 @@ class EarlyWrongToken:
 
     def judge(self, run: Run) -> Verdict:
         taken = [step for step in run.generation.steps if step.forced]
-        greedy = run.generate(replace(run.setup.params, temperature=0))
+        greedy = run.other(replace(run.setup.params, temperature=0))
         at = taken[0].step if taken else 0
         ours = run.generation.token_ids[at : at + self.looked_at]
         theirs = greedy.token_ids[at : at + self.looked_at]
@@ -272,7 +270,7 @@ class EndsByItself:
     wanted = "The same beginning, up to the model’s own end token."
 
     def judge(self, run: Run) -> Verdict:
-        start = run.generate(run.start.params).token_ids
+        start = run.other(run.start.params).token_ids
         ours, reason = run.generation.token_ids, run.generation.finish_reason
         return Verdict(
             clauses=(
@@ -304,7 +302,7 @@ class OrderMatters:
 
     def judge(self, run: Run) -> Verdict:
         params = run.setup.params
-        other = run.generate(replace(params, temperature_last=not params.temperature_last))
+        other = run.other(replace(params, temperature_last=not params.temperature_last))
         ours, theirs = kept_first(run.generation), kept_first(other)
         before, after = (theirs, ours) if params.temperature_last else (ours, theirs)
         return Verdict(
@@ -359,7 +357,7 @@ class CacheChangesCost:
 
     def judge(self, run: Run) -> Verdict:
         params = run.setup.params
-        cached = run.generate(replace(params, use_kv_cache=True))
+        cached = run.other(replace(params, use_kv_cache=True))
         ratio = (run.generation.multiply_adds or 0) / (cached.multiply_adds or 1)
         same = run.generation.token_ids == cached.token_ids
         return Verdict(
@@ -379,10 +377,45 @@ class CacheChangesCost:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class BreaksAnswer:
+    """What a remedy costs: the setting is raised, and what the text needed to repeat is gone."""
+
+    kind: Literal["breaks_answer"] = "breaks_answer"
+    solution: Settings = field(default_factory=dict)
+    setting: Literal["repetition_penalty", "presence_penalty", "frequency_penalty"]
+    at_least: float
+    expected: str  # the start's run writes it
+
+    title = "Break the answer"
+    short = "Break it"
+    done = "Broken"
+    wanted = "Raise the setting until the text no longer says what it said."
+
+    def judge(self, run: Run) -> Verdict:
+        is_written = self.expected in run.other(run.start.params).text
+        return Verdict(
+            clauses=(
+                raised(run, self.setting, self.at_least),
+                Clause(f"The start writes “{self.expected}”", "yes" if is_written else "no", is_written),
+                Clause(
+                    f"This run does not write “{self.expected}”",
+                    "it does" if self.expected in run.generation.text else "gone",
+                    self.expected not in run.generation.text,
+                ),
+                same_setup(run),
+                nothing_taken(run),
+                nothing_else_changed(run, self.setting),
+            ),
+            summary=f"Under the penalty “{self.expected}” is gone.",
+        )
+
+
 Goal = (
     ReproduceLoop
     | CureLoop
     | StillLoops
+    | BreaksAnswer
     | SameAsGreedy
     | EarlyWrongToken
     | CutOff

@@ -23,20 +23,20 @@ from generation import (
     SamplingParams,
     Step,
     generation_from_dict,
+    model_digest,
     step_from_dict,
 )
 from quizsite.accounts.models import User
-from quizsite.labs.validation import LabSpec, read_lab
+from quizsite.labs.clauses import Setup
+from quizsite.labs.validation import TAKEN_SLUGS, LabSpec, read_lab
 
 
-class TooManyRuns(Exception):
-    """A learner has started more runs than a minute allows."""
+class NotNow(Exception):
+    """A run cannot start at the moment: its learner has started too many, or too many learners wait."""
 
-    def __init__(self, retry_after: int) -> None:
-        super().__init__(
-            f"{settings.RUNS_PER_MINUTE} runs in a minute are the most. "
-            f"Wait {retry_after} second{'' if retry_after == 1 else 's'} and press Run again; your settings are kept."
-        )
+    def __init__(self, reason: str, retry_after: int) -> None:
+        seconds = f"{retry_after} second{'' if retry_after == 1 else 's'}"
+        super().__init__(f"{reason}. Wait {seconds} and press Run again; your settings are kept.")
         self.retry_after = retry_after  # seconds
 
 
@@ -48,11 +48,15 @@ class Lab(models.Model):
     panel = models.CharField(max_length=20, default="trace")
     facts = models.JSONField(default=list)
     model = models.CharField(max_length=100)
-    prompt = models.TextField()
+    prompt = models.TextField(blank=True)
+    chat = models.JSONField(default=list, blank=True, help_text="Messages in place of the prompt: role and content.")
     start = models.JSONField(help_text="Settings at the start; those left out are neutral.")
     allowed = models.JSONField(blank=True, help_text="Names of the settings that the learner may change.")
     seeds = models.JSONField(default=list, blank=True, help_text="Five seeds, where sampling is allowed.")
     goals = models.JSONField(help_text="One goal or two: kind, numbers, solution.")
+    first_step = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.PROTECT, related_name="+", help_text="The lab that leads to it."
+    )
     loaded_digest = models.CharField(max_length=64, blank=True, editable=False)  # of its file, when last loaded
 
     class Meta:
@@ -65,14 +69,31 @@ class Lab(models.Model):
         return reverse("labs:lab", args=[self.slug])
 
     def clean(self) -> None:
-        found = read_lab(self.content)
+        if self.slug in TAKEN_SLUGS:
+            raise ValidationError({"slug": f"slug must not be {self.slug}: a page has that address"})
+        found = read_lab(self.content)  # the admin's form proves it as well
         if isinstance(found, list):
             raise ValidationError([f"{'.'.join(map(str, path))}: {message}" for path, message in found])
 
     @property
+    def is_ready(self) -> bool:
+        return self.spec.is_ready
+
+    @property
+    def steps(self) -> list["Lab"]:
+        """The lab that leads to it and itself; none where it stands alone."""
+        return [self.first_step, self] if self.first_step else []
+
+    def step_to_show(self, wanted: str) -> "Lab":
+        """Return this lab, or its first step where that is wanted by its slug, or all that can be run here."""
+        first = self.first_step
+        return first if first and (wanted == first.slug or not self.is_ready) else self
+
+    @property
     def content(self) -> dict[str, Any]:
         """The lab as plain data, as a file holds it."""
-        return {name: getattr(self, name) for name in LabSpec.model_fields}
+        values = {name: getattr(self, name) for name in LabSpec.model_fields}
+        return values | {"first_step": self.first_step.slug if self.first_step else ""}
 
     @cached_property
     def spec(self) -> LabSpec:
@@ -80,16 +101,12 @@ class Lab(models.Model):
 
 
 class RecordingManager(models.Manager["Recording"]):
-    def of(
-        self, model: str, prompt: str, params: SamplingParams, forced: Mapping[int, int] | None = None
-    ) -> "Recording":
+    def of(self, setup: Setup, forced: Mapping[int, int] | None = None) -> "Recording":
         """Return the one recording of this model, prompt, settings and seed; it may not be computed yet."""
-        content = [model, prompt, params.as_dict(), sorted((forced or {}).items())]
+        values = {"model": setup.model, "prompt": setup.prompt, "chat": setup.chat, "settings": setup.params.as_dict()}
+        content = [values, model_digest(setup.model), sorted((forced or {}).items())]
         key = sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-        recording, _ = self.get_or_create(
-            key=key,
-            defaults={"model": model, "prompt": prompt, "settings": params.as_dict(), "forced": dict(forced or {})},
-        )
+        recording, _ = self.get_or_create(key=key, defaults=values | {"forced": dict(forced or {})})
         return recording
 
 
@@ -99,6 +116,7 @@ class Recording(models.Model):
     key = models.CharField(max_length=64, unique=True)
     model = models.CharField(max_length=100)
     prompt = models.TextField()
+    chat = models.JSONField(default=list)  # in place of the prompt
     settings = models.JSONField()
     forced = models.JSONField(default=dict)
     packed_steps = models.BinaryField(default=b"")  # as far as anybody has watched; zlib over JSON
@@ -112,8 +130,12 @@ class Recording(models.Model):
         return f"{self.model}: {self.prompt[:40]!r}"
 
     @cached_property
+    def setup(self) -> Setup:
+        return Setup(self.model, self.prompt, SamplingParams(**self.settings), self.chat)
+
+    @property
     def params(self) -> SamplingParams:
-        return SamplingParams(**self.settings)
+        return self.setup.params
 
     @cached_property
     def steps(self) -> list[dict[str, Any]]:
@@ -178,7 +200,7 @@ class RunQuerySet(models.QuerySet["Run"]):
 
         Raises
         ------
-        TooManyRuns
+        NotNow
             Over the rate of one learner.
         """
         with transaction.atomic():
@@ -188,7 +210,7 @@ class RunQuerySet(models.QuerySet["Run"]):
             limit = settings.RUNS_PER_MINUTE
             oldest_that_counts = recent.values_list("created", flat=True)[limit - 1 : limit].first()
             if oldest_that_counts:
-                raise TooManyRuns(1 + (oldest_that_counts - since).seconds)
+                raise NotNow(f"{limit} runs in a minute are the most", 1 + (oldest_that_counts - since).seconds)
             self.filter(learner=learner).open().update(finish_reason="cancelled")
             return self.create(learner=learner, lab=lab, recording=recording, pace=pace)
 
@@ -231,6 +253,12 @@ class Run(models.Model):
     @property
     def is_by_hand(self) -> bool:
         return self.pace is None
+
+    @property
+    def awaits_verdict(self) -> bool:
+        """Tell whether its lab's goals are still to be judged over it."""
+        ended = self.finish_reason not in {"", "cancelled", "deadline"}
+        return ended and self.lab is not None and not self.verdicts
 
     @cached_property
     def steps(self) -> list[Step]:

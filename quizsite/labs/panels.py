@@ -1,19 +1,34 @@
 """What the templates of a panel are given: runs, tokens, bars and goals, ready to be shown."""
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
 from django.template.loader import render_to_string
 from django.urls import reverse
 
-from generation import Candidate, Generation, Loop, SamplingParams, Step, find_loop, load_model
+from generation import (
+    Candidate,
+    Generation,
+    Loop,
+    ModelUnavailable,
+    SamplingParams,
+    Step,
+    encode_prompt,
+    find_loop,
+    load_model,
+    pieces,
+    token_name,
+)
 from quizsite.accounts.models import User
 from quizsite.labs import engine
-from quizsite.labs.clauses import ENDS
+from quizsite.labs.clauses import ENDS, Setup
 from quizsite.labs.forms import RunForm
 from quizsite.labs.models import Lab, LabResult, Recording, Run
+from quizsite.labs.validation import OVER_SEEDS
 
 ROWS = 7  # tokens in the table of a step
 NUMBER_EACH_FROM = 3  # shorter copies of a loop are numbered 1, 5, 10 …, so that the words stay readable
@@ -135,6 +150,14 @@ class Panel:
     trace: Trace | None = None
     goals: list[GoalView] = field(default_factory=list)
     notice: str = ""
+    steps: list[tuple[Lab, str]] = field(
+        default_factory=list
+    )  # the toy's lab and the real model's, with their addresses
+
+    @property
+    def is_ready(self) -> bool:
+        """Tell whether the lab's model is here."""
+        return self.lab is None or self.lab.is_ready
 
     @property
     def n_met(self) -> int:
@@ -150,9 +173,14 @@ def lab_panel(
     run: Run | None = None,
     chosen: int = 0,
     notice: str = "",
+    steps: Sequence[Lab] = (),
 ) -> Panel:
-    """Return the panel of a lab, or of the open laboratory, with the run that it last showed."""
+    """Return the panel of a lab, or of the open laboratory, with the run that it last showed.
+
+    `steps` are the labs that lead to one another; those of the lab itself where nothing is said.
+    """
     action = lab.get_absolute_url() if lab else reverse("labs:open")
+    at = f"{back}?lab={lab.slug}&" if lab and not back.startswith(("/lab/", "/runs/")) else f"{action}?"
     if run:
         engine.settle(run)
     return Panel(
@@ -160,22 +188,43 @@ def lab_panel(
         form=form or RunForm(lab=lab, run=run),
         action=action,
         back=back,
-        fresh=f"{action if back.startswith('/runs/') else back}?from=start",
+        fresh=f"{at}from=start",
         trace=trace(run, engine.steps_of(run), chosen, streaming=_is_streaming(run, learner)) if run else None,
         goals=goal_views(lab, run, learner) if lab else [],
         notice=notice,
+        steps=[(step, at.replace(lab.slug, step.slug).rstrip("?&")) for step in steps or lab.steps] if lab else [],
     )
 
 
 def _is_streaming(run: Run, learner: User | AnonymousUser) -> bool:
-    """Tell whether the page opens the run's stream: its owner's pages do, while it goes on by itself."""
-    return run.is_open and not run.is_by_hand and run.learner_id == learner.pk
+    """Tell whether the page opens the run's stream: its owner's pages do, while it goes on or waits for its verdict."""
+    goes_on = run.awaits_verdict or (run.is_open and not run.is_by_hand)
+    return goes_on and run.learner_id == learner.pk
 
 
 def streaming_panel(run: Run, steps: Sequence[Step]) -> Panel:
     """Return what changes in the panel with each token."""
     form = RunForm(lab=run.lab, run=run)
     return Panel(lab=run.lab, form=form, action="", back="", trace=trace(run, steps, streaming=True))
+
+
+def waiting_panel(run: Run, place: int) -> Panel:
+    """Return the panel of a run that waits for the engine, or that has just come out of the queue."""
+    panel = streaming_panel(run, [])
+    assert panel.trace
+    heading = f"Run, waiting for the engine: place {place} in the queue" if place else panel.trace.heading
+    return replace(panel, trace=replace(panel.trace, heading=heading))
+
+
+def judging_html(run: Run, learner: User | AnonymousUser) -> str:
+    """Render the goals while the lab's other runs are on their way."""
+    panel = Panel(lab=run.lab, form=RunForm(lab=run.lab, run=run), action="", back="", goals=_goals(run, learner))
+    return render_to_string("labs/trace.html#goals", {"panel": panel, "oob": True})
+
+
+def _goals(run: Run, learner: User | AnonymousUser) -> list[GoalView]:
+    assert run.lab
+    return goal_views(run.lab, run, learner)
 
 
 def finished_html(run: Run, learner: User | AnonymousUser, whole: bool) -> str:
@@ -188,13 +237,12 @@ def trace(run: Run, steps: Sequence[Step], chosen: int = 0, streaming: bool = Fa
     """Lay a run out, as far as `steps` go; the step `chosen` is opened, or the last if there is no such step."""
     chosen = chosen if chosen <= len(steps) else 0
     recording = run.recording
-    model = load_model(recording.model)
     loop = None if run.finish_reason == "eos" else find_loop([step.token_id for step in steps])
     opened = steps[(chosen or len(steps)) - 1] if steps else None
     generation = recording.generation if not run.is_open else None
     return Trace(
         run=run,
-        prompt=prompt_tokens(recording),
+        prompt=list(prompt_tokens(recording)),
         tokens=_strip(steps, loop, chosen, run.is_open),
         is_streaming=streaming,
         heading=_heading(run, len(steps), generation),
@@ -203,7 +251,7 @@ def trace(run: Run, steps: Sequence[Step], chosen: int = 0, streaming: bool = Fa
         positions=sum(step.computed_positions for step in steps),
         tokens_per_second=_speed(generation),
         multiply_adds=f"{generation.multiply_adds:,}" if generation and generation.multiply_adds else "",
-        step=step_view(opened, recording.params, len(steps), model.vocab_size) if opened else None,
+        step=step_view(opened, recording.params, len(steps)) if opened else None,
     )
 
 
@@ -223,14 +271,14 @@ class Replay:
 def looping_replay() -> Replay:
     """Return the toy's greedy run, long enough to be seen looping; computed by the first who asks."""
     params = SamplingParams(max_new_tokens=18)
-    recording = engine.record("sky", "the sky is", params)
+    recording = engine.record(Setup("sky", "the sky is", params))
     generation = recording.generation
     assert generation
     ids = generation.token_ids
     known = next((n for n in range(1, len(ids) + 1) if find_loop(ids[:n])), len(ids))
     longest = max(step.stages[0].top[0].probability for step in generation.steps)  # one scale for all steps
     return Replay(
-        prompt=prompt_tokens(recording),
+        prompt=list(prompt_tokens(recording)),
         tokens=[strip_token(step, generation.loop) for step in generation.steps],
         steps=[
             (step.step, [_raw_row(row, row.token_id == step.token_id, longest) for row in step.stages[0].top])
@@ -243,12 +291,24 @@ def looping_replay() -> Replay:
     )
 
 
-def prompt_tokens(recording: Recording) -> list[Token]:
-    """Return the prompt as the model reads it."""
-    model = load_model(recording.model)
-    ids = model.encode(recording.prompt)
-    ends = [model.decode(ids[: i + 1]) for i in range(len(ids))]
-    return [Token(0, end[len(before) :]) for before, end in zip(["", *ends], ends, strict=False)]
+def prompt_tokens(recording: Recording) -> tuple[Token, ...]:
+    """Return the prompt as the model reads it, or as it was typed where the model is not here any more."""
+    try:
+        return _prompt_tokens(recording.model, json.dumps([recording.prompt, recording.chat]))
+    except ModelUnavailable:
+        return (Token(0, recording.setup.asked),)
+
+
+@lru_cache(maxsize=256)
+def _prompt_tokens(model_name: str, asked: str) -> tuple[Token, ...]:
+    prompt, chat = json.loads(asked)
+    model = load_model(model_name)
+    setup = Setup(model_name, prompt, SamplingParams(), chat)
+    ids = encode_prompt(model, setup.encoded_prompt(model), 1)
+    return tuple(
+        Token(0, piece or token_name(model, token_id), is_control=not piece)
+        for token_id, piece in zip(ids, pieces(model, ids), strict=True)
+    )
 
 
 def _strip(steps: Sequence[Step], loop: Loop | None, chosen: int, is_open: bool) -> list[Token]:
@@ -275,7 +335,7 @@ def strip_token(step: Step, loop: Loop | None, chosen: int = 0) -> Token:
     return replace(token, tint="ab"[copy % 2], copy=copy + 1 if numbered else 0)
 
 
-def step_view(step: Step, params: SamplingParams, n_steps: int, vocab_size: int) -> StepView:
+def step_view(step: Step, params: SamplingParams, n_steps: int) -> StepView:
     """Lay a step out as bars on one scale, dropped tokens kept in their rows."""
     last = step.stages[-1]
     by_stage = [{row.token_id: row.probability for row in stage.top} for stage in step.stages]
@@ -325,7 +385,7 @@ def step_view(step: Step, params: SamplingParams, n_steps: int, vocab_size: int)
         number=step.step,
         of=n_steps,
         input_length=step.input_length,
-        columns=[_column(stage.name, stage.kept, stage.dropped_mass, params, vocab_size) for stage in step.stages],
+        columns=[_column(stage.name, stage.kept, stage.dropped_mass, params) for stage in step.stages],
         rows=rows,
         shares=shares,
         chosen=_visible(step.token),
@@ -347,6 +407,8 @@ def goal_views(lab: Lab, run: Run | None, learner: User | AnonymousUser) -> list
         result.goal: result
         for result in LabResult.objects.filter(lab=lab, learner=learner.pk or 0).select_related("run")
     }
+    judging = engine.judging_of(run) if run and run.lab_id == lab.pk else None
+    waiting_seeds = [asdict(seed) for seed in judging.seeds()] if judging else []
     views = []
     for goal in lab.spec.goals:
         verdict = run.verdicts.get(goal.kind) if run and run.lab_id == lab.pk else None
@@ -367,7 +429,9 @@ def goal_views(lab: Lab, run: Run | None, learner: User | AnonymousUser) -> list
         elif verdict:
             views.append(GoalView(goal.title, goal.short, "unmet", "Not yet", "", **parts, seeds=seeds))
         else:
-            views.append(GoalView(goal.title, goal.short, "open", "Not yet", goal.wanted))
+            wanted = "Being judged: its other runs are on their way." if judging else goal.wanted
+            seeds = waiting_seeds if goal.kind in OVER_SEEDS else []
+            views.append(GoalView(goal.title, goal.short, "open", "Not yet", wanted, seeds=seeds))
     return views
 
 
@@ -398,11 +462,11 @@ def _limit_bar(clause: dict[str, Any]) -> dict[str, str] | None:
     }
 
 
-def _column(name: str, kept: int, dropped: float, params: SamplingParams, vocab_size: int) -> Column:
+def _column(name: str, kept: int, dropped: float, params: SamplingParams) -> Column:
     cut = f"{kept:,} kept, {dropped:.0%} cut"
     match name:
         case "raw":
-            return Column("Raw", f"{vocab_size:,} scored")
+            return Column("Raw", f"{kept:,} scored")
         case "greedy":
             return Column("Greedy", "longest bar wins")
         case "temperature":

@@ -1,12 +1,13 @@
 """A run's event stream, for its owner: one server-sent event for each token, paced for the eye.
 
-The stream pulls: the next step is computed when this watcher is ready for it, so a lost connection
-stops the computation by itself. Steps that were computed are kept, and a reconnect goes on from there.
+A run is computed while its stream watches it, so a lost connection stops the computation by itself. Steps
+that were computed are kept, and a reconnect goes on from there.
 """
 
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
@@ -17,18 +18,19 @@ from django.http import Http404, HttpRequest, StreamingHttpResponse
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_GET
 
-from generation import LogitsError, Loop
+from generation import Loop
 from quizsite.accounts.models import User
 from quizsite.labs import engine
 from quizsite.labs.engine import Show
 from quizsite.labs.models import Run
-from quizsite.labs.panels import finished_html, streaming_panel, strip_token
+from quizsite.labs.panels import finished_html, judging_html, streaming_panel, strip_token, waiting_panel
 
 Learner = User | AnonymousUser
 
 logger = logging.getLogger(__name__)
 
 RETRY = 1000  # ms until the browser tries again
+JUDGING_SHOWN_EVERY = 0.3  # seconds
 EXPIRING: set[asyncio.Task[None]] = set()  # a task without a reference may be collected before its end
 
 
@@ -47,91 +49,126 @@ async def run_stream(request: HttpRequest, run_id: UUID) -> StreamingHttpRespons
 
 async def _events(run: Run, user: Learner) -> AsyncIterator[str]:
     yield f"retry: {RETRY}\n\n"
-    if not run.is_open:
-        yield await _in_thread(_last_events, run, user, True)
-        return
-    show = engine.engine.show(run)
-    show.watchers += 1
     try:
-        n_steps, loop, text = await asyncio.to_thread(_snapshot, show)
-        yield text
-        while not show.is_stopped:
-            found = await asyncio.to_thread(_next, show, n_steps + 1, loop)
-            if found is None:
-                break
-            n_steps, loop, text = found
-            show.n_steps = max(show.n_steps, n_steps)
-            yield text
-            if run.pace:
-                await asyncio.sleep(1 / run.pace)
-        if not show.is_stopped:
-            await _in_thread(engine.finish, run)
-        yield await _in_thread(_last_events, run, user, False)
-    except LogitsError as error:
-        await _in_thread(engine.fail, run, str(error))
-        yield await _in_thread(_last_events, run, user, True)
+        is_whole = not run.is_open
+        if run.is_open:
+            async for event in _shown_steps(run):
+                yield event
+        if not is_whole:
+            run = await _in_thread(_run_of, run.pk, user)
+        if run.awaits_verdict:
+            yield await _in_thread(_finish_event, run, user, is_whole)
+            is_whole = True
+            async for event in _judged(run, user):
+                yield event
+        yield await _in_thread(_finish_event, run, user, is_whole)
+        yield _event("done", run.n_steps, "")
     except Exception:  # the browser would come back every second, to the same fault
         logger.exception("the stream of run %s broke", run.pk)
-        await _in_thread(engine.fail, run, "something broke on our side")
         yield _event("done", 0, "")
+
+
+async def _shown_steps(run: Run) -> AsyncIterator[str]:
+    """Show the steps of an open run as they come, and end it after the last."""
+    show = await _in_thread(engine.show_of, run)
+    news, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def wake() -> None:
+        with suppress(RuntimeError):  # the loop has gone with the server
+            loop.call_soon_threadsafe(news.set)
+
+    live, n_steps, found, place = show.live, 0, None, 0
+    try:
+        with show.watched(wake):
+            while (
+                len(live.steps) < show.n_steps and not live.is_over and not show.is_stopped
+            ):  # after a restart they are computed again
+                await _next_news(news)
+            n_steps, found, event = await asyncio.to_thread(_snapshot, show, show.n_steps)
+            yield event
+            while not show.is_stopped:
+                n_made = len(live.steps)
+                if n_steps < n_made:
+                    n_next = n_made if run.pace == 0 else n_steps + 1
+                    n_steps, found, event = await asyncio.to_thread(_steps, show, n_steps, n_next, found)
+                    show.n_steps = max(show.n_steps, n_steps)
+                    yield event
+                    await asyncio.sleep(1 / run.pace if run.pace else 0)
+                elif live.is_over:
+                    await _in_thread(engine.end, run, live)
+                else:
+                    if show.place != place:
+                        place = show.place
+                        yield _event("step", n_steps, await asyncio.to_thread(_heading, run, place))
+                    await _next_news(news)
     finally:
-        show.watchers -= 1
         if not show.watchers and not show.is_stopped:
             show.losses += 1
-            task = asyncio.get_running_loop().create_task(_expire(show, show.losses))
+            task = loop.create_task(_expire(show, show.losses))
             EXPIRING.add(task)
             task.add_done_callback(EXPIRING.discard)
 
 
+async def _judged(run: Run, user: Learner) -> AsyncIterator[str]:
+    """Show the lab's other runs, such as its five seeds, until the verdict stands."""
+    judging, before = await _in_thread(engine.judge_soon, run), ""
+    while not judging.is_done:
+        html = await _in_thread(judging_html, run, user)
+        if html != before:
+            before = html
+            yield _event("step", run.n_steps, html)
+        await asyncio.sleep(JUDGING_SHOWN_EVERY)
+
+
+async def _next_news(news: asyncio.Event) -> None:
+    await news.wait()
+    news.clear()
+
+
 async def _expire(show: Show, loss: int) -> None:
     """Keep what a lost stream has shown, and cancel the run if nobody comes back after this loss."""
-    await _in_thread(_keep, show)
+    await _in_thread(engine.keep, show)
     await asyncio.sleep(engine.LOST_AFTER)
     if show.losses == loss and not show.watchers and not show.is_stopped:
         await _in_thread(engine.stop, show.run)
 
 
-def _keep(show: Show) -> None:
-    show.run.recording.save_steps(show.live.steps)
-    Run.objects.open().filter(pk=show.run.pk).update(n_steps=show.n_steps)
-
-
 def _run_of(run_id: UUID, user: Learner) -> Run:
-    run = Run.objects.by(user).with_recording().filter(pk=run_id, pace__isnull=False).first()
-    if not run:
+    run = Run.objects.by(user).with_recording().filter(pk=run_id).first()
+    if not run or (run.is_open and run.is_by_hand):
         raise Http404
     return run
 
 
-def _snapshot(show: Show) -> tuple[int, Loop | None, str]:
-    """Return the run as far as it has been shown: whoever connects again sees it whole."""
-    if show.n_steps:
-        show.live.step(show.n_steps)  # after a restart of the server they are not there yet
-    panel = streaming_panel(show.run, show.live.steps[: show.n_steps])
+def _snapshot(show: Show, n_steps: int) -> tuple[int, Loop | None, str]:
+    """Return the run up to a step, whole: for whoever connects again, and where earlier tokens change."""
+    panel = streaming_panel(show.run, show.live.steps[:n_steps])
     trace = panel.trace
     assert trace
     html = render_to_string("labs/trace.html#snapshot", {"panel": panel, "oob": True})
-    return show.n_steps, trace.loop, _event("step", show.n_steps, html)
+    return n_steps, trace.loop, _event("step", n_steps, html)
 
 
-def _next(show: Show, number: int, loop: Loop | None) -> tuple[int, Loop | None, str] | None:
-    """Compute and render the next step; a change of the loop redraws the strip."""
-    step = show.live.step(number)
-    if step is None:
-        return None
+def _steps(show: Show, before: int, number: int, loop: Loop | None) -> tuple[int, Loop | None, str]:
+    """Render the run up to a step: what that step adds where it is the next one, or all of it."""
     panel = streaming_panel(show.run, show.live.steps[:number])
     trace = panel.trace
     assert trace
     same_loop = (loop and (loop.period, loop.start)) == (trace.loop and (trace.loop.period, trace.loop.start))
     holds_back = bool(show.run.recording.params.stop)  # then earlier tokens may change
-    part = "appended" if same_loop and not holds_back else "snapshot"
-    context = {"panel": panel, "token": strip_token(step, trace.loop), "oob": True}
+    part = "appended" if same_loop and not holds_back and number == before + 1 else "snapshot"
+    context = {"panel": panel, "token": strip_token(show.live.steps[number - 1], trace.loop), "oob": True}
     return number, trace.loop, _event("step", number, render_to_string(f"labs/trace.html#{part}", context))
 
 
-def _last_events(run: Run, user: Learner, whole: bool) -> str:
+def _heading(run: Run, place: int) -> str:
+    """Render a run's place in the queue, or that it is going on."""
+    return render_to_string("labs/trace.html#heading", {"panel": waiting_panel(run, place), "oob": True})
+
+
+def _finish_event(run: Run, user: Learner, is_whole: bool) -> str:
     run = _run_of(run.pk, user)
-    return _event("finish", run.n_steps, finished_html(run, user, whole)) + _event("done", run.n_steps, "")
+    return _event("finish", run.n_steps, finished_html(run, user, is_whole))
 
 
 def _event(name: str, number: int, data: str) -> str:

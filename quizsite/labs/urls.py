@@ -2,11 +2,13 @@
 
 from django.urls import path
 
-from quizsite.labs import stream, views
+from quizsite.labs import model_pages, stream, views
 
 app_name = "labs"
 urlpatterns = [
     path("lab/", views.open_lab, name="open"),
+    path("lab/models/", model_pages.models_page, name="models"),
+    path("lab/models/missing/", model_pages.missing, name="missing"),
     path("lab/<slug:slug>/", views.lab_page, name="lab"),
     path("runs/<uuid:run_id>/", views.run_page, name="run"),
     path("runs/<uuid:run_id>/stream/", stream.run_stream, name="stream"),

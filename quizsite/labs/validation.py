@@ -1,10 +1,10 @@
 """What a lab must be: the one validator of lab files and of the admin.
 
-It reads plain data into a `LabSpec`, then proves by running them that the start does not meet all goals
-and that each goal's solution meets it.
+It reads plain data into a `LabSpec`. `prove` then runs it: the start must not meet all goals, and each
+goal's solution must meet it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Annotated, Literal, NamedTuple, Self
 
@@ -17,13 +17,19 @@ from generation import (
     SamplingParams,
     SettingError,
     generate,
+    list_models,
     load_model,
+    missing_models,
 )
 from quizsite.labs.clauses import Generate, Run, Settings, Setup, Verdict
 from quizsite.labs.goals import Goal
 
+TAKEN_SLUGS = {"models"}  # addresses under /lab/ that are no lab's
 N_SEEDS = 5
+QUICK_MODELS = {"sky"}  # so quick that their labs are proved at each load, and their tokens paced for the eye
 OVER_SEEDS = {"cure_loop", "same_as_greedy"}  # goals that a single run cannot meet
+
+Record = Callable[[Setup, Mapping[int, int]], Generation]  # runs a setup with tokens taken by hand
 
 FactId = Annotated[str, Field(pattern=r"^[MSCXTA]\d{1,2}$")]
 
@@ -35,6 +41,15 @@ class Problem(NamedTuple):
     message: str
 
 
+class Message(BaseModel):
+    """A turn of a chat."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    role: Literal["system", "user", "assistant"]
+    content: str = Field(max_length=2000)
+
+
 class LabSpec(BaseModel):
     """A lab as an author writes it."""
 
@@ -44,11 +59,19 @@ class LabSpec(BaseModel):
     panel: Literal["trace"] = "trace"
     facts: list[FactId] = Field(min_length=1, max_length=3)
     model: str
-    prompt: str = Field(max_length=2000)
+    prompt: str = Field(default="", max_length=2000)
+    chat: list[Message] = Field(default=[], max_length=20)
+    first_step: str = Field(default="", max_length=80)  # the lab that leads to this one, on the toy
     start: Settings
     allowed: list[str]
     seeds: list[int] = Field(default=[], max_length=N_SEEDS)
     goals: list[Annotated[Goal, Field(discriminator="kind")]] = Field(min_length=1, max_length=2)
+
+    @model_validator(mode="after")
+    def _prompt_or_chat(self) -> Self:
+        if self.prompt and self.chat:
+            raise ValueError("a lab must have a prompt or a chat, got both")
+        return self
 
     @model_validator(mode="after")
     def _goals_have_what_they_need(self) -> Self:
@@ -59,6 +82,14 @@ class LabSpec(BaseModel):
             if len(self.seeds) != N_SEEDS:
                 raise ValueError(f"the goal {kind} needs {N_SEEDS} seeds, got {len(self.seeds)}")
         return self
+
+    @field_validator("model", mode="after")
+    @classmethod
+    def _model_is_known(cls, model: str) -> str:
+        known = [*list_models(), *missing_models()]
+        if model not in known:
+            raise ValueError(f"model must be one of {', '.join(known)}, got {model!r}")
+        return model
 
     @field_validator("start", mode="after")
     @classmethod
@@ -83,28 +114,44 @@ class LabSpec(BaseModel):
         return seeds
 
     @property
+    def is_quick(self) -> bool:
+        return self.model in QUICK_MODELS
+
+    @property
+    def is_ready(self) -> bool:
+        """Tell whether its model is here."""
+        return self.model in list_models()
+
+    @property
     def start_params(self) -> SamplingParams:
         return params_of({}, self.start)
 
-    def judge(self, params: SamplingParams, forced: Mapping[int, int] | None = None) -> list[Verdict]:
-        """Run the lab's model under the settings, here and now, and judge every goal."""
-        setup = Setup(self.model, self.prompt, params)
-        run = self.run_of(setup, self.generate(params, forced), self.generate)
+    def setup(self, params: SamplingParams) -> Setup:
+        """Return the lab's model and prompt under some settings."""
+        return Setup(self.model, self.prompt, params, [message.model_dump() for message in self.chat])
+
+    def judge(
+        self, params: SamplingParams, forced: Mapping[int, int] | None = None, record: Record | None = None
+    ) -> list[Verdict]:
+        """Run the lab's model under the settings and judge every goal; `record` runs it elsewhere than here and now."""
+        setup, runner = self.setup(params), record or run_here
+
+        def others(wanted: list[SamplingParams]) -> list[Generation]:
+            return [runner(self.setup(params), {}) for params in wanted]
+
+        run = self.run_of(setup, runner(setup, forced or {}), others)
         return [goal.judge(run) for goal in self.goals]
 
-    def generate(self, params: SamplingParams, forced: Mapping[int, int] | None = None) -> Generation:
-        return generate(load_model(self.model), self.prompt, params, forced)
-
-    def judge_solution(self, number: int) -> Verdict:
+    def judge_solution(self, number: int, record: Record | None = None) -> Verdict:
         """Run the solution of a goal, counted from 0, and judge that goal."""
         goal = self.goals[number]
         params, forced = params_of(self.start, goal.solution), getattr(goal, "solution_forced", None)
-        return self.judge(params, forced)[number]
+        return self.judge(params, forced, record)[number]
 
     def run_of(self, setup: Setup, generation: Generation, generate: Generate) -> Run:
         """Return a run to be judged against this lab; `generate` gives the other runs that a goal asks for."""
         return Run(
-            start=Setup(self.model, self.prompt, self.start_params),
+            start=self.setup(self.start_params),
             setup=setup,
             generation=generation,
             allowed=tuple(self.allowed),
@@ -122,23 +169,28 @@ def params_of(start: Settings, changes: Settings) -> SamplingParams:
     return replace(SamplingParams(), **start | changes)  # type: ignore[arg-type]
 
 
+def run_here(setup: Setup, forced: Mapping[int, int]) -> Generation:
+    """Run a model in this thread."""
+    model = load_model(setup.model)
+    return generate(model, setup.encoded_prompt(model), setup.params, forced)
+
+
 def read_lab(data: Mapping[str, object]) -> LabSpec | list[Problem]:
-    """Read a lab and prove it, or say all that is wrong with it."""
+    """Read a lab, or say all that is wrong with it; nothing is run."""
     try:
-        spec = LabSpec.model_validate(data)
+        return LabSpec.model_validate(data)
     except ValidationError as error:
         return problems_of(error)
-    return prove(spec) or spec
 
 
-def prove(spec: LabSpec) -> list[Problem]:
+def prove(spec: LabSpec, record: Record | None = None) -> list[Problem]:
     """Run the start and each solution through the engine and the goals."""
     try:
-        if all(verdict.is_met for verdict in spec.judge(spec.start_params)):
+        if all(verdict.is_met for verdict in spec.judge(spec.start_params, record=record)):
             return [Problem(("start",), "the start must not meet all goals, but it does")]
         problems = []
         for number in range(len(spec.goals)):
-            verdict = spec.judge_solution(number)
+            verdict = spec.judge_solution(number, record)
             if not verdict.is_met:
                 failing = "; ".join(f"{c.name}: {c.value}" for c in verdict.failing)
                 problems.append(

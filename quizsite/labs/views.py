@@ -14,7 +14,7 @@ from quizsite.accounts.guests import learner_key, learner_of
 from quizsite.htmx import HtmxRequest, number_in, render_part
 from quizsite.labs import engine
 from quizsite.labs.forms import DEFAULT_PACE, RunForm
-from quizsite.labs.models import Lab, Recording, Run, TooManyRuns
+from quizsite.labs.models import Lab, NotNow, Recording, Run
 from quizsite.labs.panels import Panel, lab_panel
 
 
@@ -105,7 +105,7 @@ def _started(
     back = _page_of(request)
     try:
         run = engine.press(learner_of(request), lab, recording, pace)
-    except TooManyRuns as error:
+    except NotNow as error:
         last = Run.objects.by(request.user).latest_in(lab)
         panel = lab_panel(lab, request.user, back, form=form, run=last, notice=str(error))
         response = _show(request, context, panel, status=429)
@@ -113,10 +113,14 @@ def _started(
         return response
     if request.htmx:
         return _show(request, context, lab_panel(lab, request.user, back, form=form, run=run))
-    if not run.is_by_hand:
+    if run.is_open and not run.is_by_hand:
         engine.finish(run)
+    engine.judge_now(run)
     # a refresh starts nothing; a run's page would show the old run
-    return redirect(run.get_absolute_url() if back.startswith("/runs/") else f"{back}#lab")
+    if back.startswith("/runs/"):
+        return redirect(run)
+    query = f"?lab={lab.slug}" if lab and lab.get_absolute_url() != back else ""
+    return redirect(f"{back}{query}#lab")
 
 
 def _show(request: HtmxRequest, context: dict[str, object], panel: Panel, status: int = 200) -> HttpResponse:

@@ -34,7 +34,7 @@ class QuestionQuerySet(models.QuerySet["Question"]):
         return self.filter(status="published", current__isnull=False)
 
     def with_current(self) -> Self:
-        return self.select_related("topic", "current", "current__lab")
+        return self.select_related("topic", "current", "current__lab__first_step")
 
 
 class Question(models.Model):

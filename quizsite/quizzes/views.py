@@ -109,8 +109,9 @@ def _question_page(
         context |= kind.ask(version, key) | {"token": uuid4()}
     if version.lab and not request.htmx:
         at_start = request.GET.get("from") == "start"
-        run = None if at_start else Run.objects.by(request.user).latest_in(version.lab)
-        context["panel"] = lab_panel(version.lab, request.user, request.path, run=run)
+        lab = version.lab.step_to_show(request.GET.get("lab", ""))
+        run = None if at_start else Run.objects.by(request.user).latest_in(lab)
+        context["panel"] = lab_panel(lab, request.user, request.path, run=run, steps=version.lab.steps)
     return render_part(request, "quizzes/question.html", "quizzes/question.html#question", context, status)
 
 

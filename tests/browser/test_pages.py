@@ -168,7 +168,7 @@ def test_everything_works_without_javascript(chromium: Browser, address: str):
 
     page.fill("#temperature", "0")
     page.get_by_role("button", name="Run", exact=True).click()
-    assert page.url.endswith(f"{CHATBOT}#lab")
+    assert page.url.endswith(f"{CHATBOT}?lab=sky-loop#lab")
     expect(page.locator("#lab-chips")).to_contain_text("Reproduced")
 
     page.locator("#run-tokens input").nth(5).check(force=True)

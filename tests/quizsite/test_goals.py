@@ -7,6 +7,7 @@ import pytest
 from generation import Generation, SamplingParams, generate, load_model
 from quizsite.labs.clauses import Run, Setup
 from quizsite.labs.goals import (
+    BreaksAnswer,
     CacheChangesCost,
     CureLoop,
     CutOff,
@@ -29,8 +30,8 @@ CURE = CureLoop(min_new_tokens_before_end=1, max_seq_rep_4=0.5)
 
 
 def run_of(params: SamplingParams, start: SamplingParams = START, prompt: str = PROMPT, **changes: object) -> Run:
-    def rerun(params: SamplingParams) -> Generation:
-        return generate(SKY, PROMPT, params)
+    def rerun(wanted: list[SamplingParams]) -> list[Generation]:
+        return [generate(SKY, PROMPT, params) for params in wanted]
 
     run = Run(
         start=Setup("sky", PROMPT, start),
@@ -81,7 +82,7 @@ def test_a_warmer_temperature_cures_for_at_least_four_seeds(temperature: float):
     verdict = CURE.judge(run_of(replace(START, temperature=temperature)))
 
     assert verdict.is_met
-    assert sum(seed.holds for seed in verdict.seeds) >= 4
+    assert sum(bool(seed.holds) for seed in verdict.seeds) >= 4
 
 
 def test_a_cold_temperature_does_not_cure_and_the_clause_is_named():
@@ -165,7 +166,7 @@ def early(forced: dict[int, int], params: SamplingParams | None = None) -> Run:
         generation=generate(SKY, prompt, params, forced),
         allowed=(),
         seeds=(),
-        generate=lambda other: generate(SKY, prompt, other),
+        generate=lambda wanted: [generate(SKY, prompt, other) for other in wanted],
     )
 
 
@@ -256,7 +257,7 @@ def prose(text: str, max_new_tokens: int) -> Run:
         generation=write(params),
         allowed=("max_new_tokens",),
         seeds=(),
-        generate=write,
+        generate=lambda wanted: [write(other) for other in wanted],
     )
 
 
@@ -275,3 +276,19 @@ def test_an_end_after_another_beginning_is_not_the_same_answer():
     other = generate(ByteModel([*b"No.", ByteModel.eos_token_id]), "", run.setup.params)
 
     assert failing(EndsByItself(), replace(run, generation=other)) == {"The same first 10 tokens": "no"}
+
+
+def test_a_penalty_that_takes_a_needed_repetition_away_breaks_the_answer():
+    start = SamplingParams(max_new_tokens=12)
+    goal = BreaksAnswer(setting="repetition_penalty", at_least=1.3, expected="is sky is is")
+
+    broken = run_of(replace(start, repetition_penalty=8.0), start)
+    mild = run_of(replace(start, repetition_penalty=1.2), start)
+    otherwise = run_of(replace(start, repetition_penalty=8, top_k=1), start)
+    never = BreaksAnswer(setting="repetition_penalty", at_least=1.3, expected="clear clear")
+
+    assert goal.judge(broken).is_met
+    assert goal.judge(broken).summary == "Under the penalty “is sky is is” is gone."
+    assert failing(goal, mild)["Repetition penalty, at least 1.3"] == "1.2"
+    assert failing(goal, otherwise) == {"All other settings as at the start": "top k"}
+    assert failing(never, broken) == {"The start writes “clear clear”": "no"}

@@ -11,6 +11,7 @@ from django.urls import reverse
 
 from quizsite.accounts.models import User
 from quizsite.labs import engine
+from quizsite.labs.clauses import Setup
 from quizsite.labs.models import Lab, LabResult, Recording, Run
 from tests.quizsite.pages import HTMX, press
 
@@ -99,7 +100,7 @@ def test_a_second_press_replaces_the_first(signed_in: Client, loop_lab: Lab):
 
 
 def test_the_database_holds_one_open_run_of_a_learner(learner: User):
-    recording = Recording.objects.of("sky", "the sky is", Lab.objects.all()[0].spec.start_params)
+    recording = Recording.objects.of(Setup("sky", "the sky is", Lab.objects.all()[0].spec.start_params))
     Run.objects.create(learner=learner, recording=recording)
 
     with pytest.raises(IntegrityError):
@@ -267,8 +268,15 @@ def test_the_front_pages_remedy_runs_the_penalty_lab(client: Client):
     assert LabResult.objects.get().goal == "still_loops"
 
 
-def test_a_lab_that_cannot_be_solved_as_stated_is_refused_by_its_model(loop_lab: Lab):
-    loop_lab.goals[1]["solution"] = {"temperature": 0.1}
+def test_an_address_that_a_page_has_already_is_refused_for_a_lab(loop_lab: Lab):
+    loop_lab.slug = "models"
 
-    with pytest.raises(ValidationError, match="a solution must meet its goal"):
+    with pytest.raises(ValidationError, match="slug must not be models: a page has that address"):
+        loop_lab.full_clean()
+
+
+def test_a_lab_that_is_not_well_written_is_refused_by_its_model(loop_lab: Lab):
+    loop_lab.goals[1]["kind"] = "reproduce_loop"
+
+    with pytest.raises(ValidationError, match="max_changed: Unexpected keyword argument"):
         loop_lab.full_clean()

@@ -11,10 +11,11 @@ from django.test import Client
 from django.urls import reverse
 from numpy.typing import NDArray
 
-from generation import KVCache, LogitsError, SamplingParams
+from generation import KVCache, SamplingParams
 from generation.catalogue import MODELS
 from generation.models.sky import SkyModel
 from quizsite.labs import engine
+from quizsite.labs.clauses import Setup
 from quizsite.labs.models import Lab, LabResult, Recording, Run
 from quizsite.labs.stream import _snapshot
 from tests.quizsite.pages import HTMX, chips, press
@@ -41,18 +42,21 @@ OPEN = {"prompt": "the sky is", "temperature": "0", "use_kv_cache": "true"}
 
 @pytest.mark.parametrize("do", ["run", "step"])
 def test_a_model_that_breaks_ends_the_run_in_words_without_javascript_too(client: Client, broken_model: str, do: str):
-    response = client.post(reverse("labs:open"), OPEN | {"do": do, "model": broken_model}, follow=True)
+    for _ in range(3 if do == "step" else 1):
+        response = client.post(reverse("labs:open"), OPEN | {"do": do, "model": broken_model}, follow=True)
 
     assert response.status_code == 200
     assert "Run, ended early after 3 tokens: step 4: logits must be numbers, got NaN" in response.content.decode()
 
 
 def test_everybody_who_waits_for_a_broken_run_is_told_the_same(broken_model: str):
-    live = engine.engine.live(Recording.objects.of(broken_model, "the sky is", SamplingParams(max_new_tokens=8)))
+    live = engine.live_of(
+        Recording.objects.of(Setup(broken_model, "the sky is", SamplingParams(max_new_tokens=8))), "anybody"
+    )
 
     for _ in range(3):
-        with pytest.raises(LogitsError, match="step 4: logits must be numbers"):
-            live.finish()
+        live.wait()
+        assert live.failure == "step 4: logits must be numbers, got NaN"
     assert len(live.steps) == 3
 
 
@@ -93,8 +97,8 @@ def test_a_goal_added_to_a_lab_leaves_earlier_runs_readable(signed_in: Client):
 def test_a_run_that_is_replaced_keeps_what_it_has_shown(signed_in: Client, loop_lab: Lab):
     signed_in.post(loop_lab.get_absolute_url(), {"do": "run", "temperature": "0"}, **HTMX)
     run = Run.objects.with_recording().get()
-    show = engine.engine.show(run)
-    show.live.step(8)
+    show = engine.show_of(run)
+    show.live.wait(8)
     show.n_steps = 8
 
     signed_in.post(loop_lab.get_absolute_url(), {"do": "run", "temperature": "1"}, **HTMX)
@@ -107,10 +111,11 @@ def test_a_run_that_is_replaced_keeps_what_it_has_shown(signed_in: Client, loop_
 def test_a_reconnect_after_a_restart_of_the_server_shows_all_tokens(signed_in: Client, loop_lab: Lab):
     signed_in.post(loop_lab.get_absolute_url(), {"do": "run", "temperature": "0"}, **HTMX)
     Run.objects.update(n_steps=6)
-    show = engine.engine.show(Run.objects.with_recording().get())  # as a new process finds it
+    show = engine.show_of(Run.objects.with_recording().get())  # as a new process finds it
+    show.live.wait(show.n_steps)
 
-    n_steps, _, html = _snapshot(show)
-    engine.engine.forget(show.run)
+    n_steps, _, html = _snapshot(show, show.n_steps)
+    engine.forget(show.run)
 
     assert n_steps == 6
     assert html.count('type="radio"') == 6

@@ -18,9 +18,11 @@ class Command(BaseCommand):
         parser.add_argument("--folder", type=Path, default=CONTENT_DIR)
 
     def handle(self, *args: object, **options: Any) -> None:
-        content = read_content(options["folder"])
+        content = read_content(options["folder"], prove_all=True)
         if content.mistakes:
             raise CommandError("\n".join(str(mistake) for mistake in content.mistakes))
+        if content.unproved:
+            self.stdout.write(f"NOT PROVED: {len(content.unproved)} labs, whose models are not here (make model)")
         facts = {fact for lab in content.labs.values() for fact in lab.facts}
         facts |= {fact for question in content.questions.values() for fact in question.facts}
         self.stdout.write(

@@ -24,9 +24,10 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--folder", type=Path, default=CONTENT_DIR)
+        parser.add_argument("--prove", action="store_true", help="Run the labs of slow models, too.")
 
     def handle(self, *args: object, **options: Any) -> None:
-        content = read_content(options["folder"])
+        content = read_content(options["folder"], prove_all=options["prove"])
         if content.mistakes:
             listed = "\n".join(str(mistake) for mistake in content.mistakes)
             raise CommandError(f"nothing was changed; mend these first:\n{listed}")
@@ -52,8 +53,9 @@ def _topics(content: Content) -> list[str]:
 
 def _labs(content: Content) -> list[str]:
     changes = []
-    for slug, spec in content.labs.items():
-        values = spec.model_dump(mode="json")
+    for slug, spec in sorted(content.labs.items(), key=lambda item: bool(item[1].first_step)):
+        first_step = Lab.objects.get(slug=spec.first_step) if spec.first_step else None
+        values = spec.model_dump(mode="json") | {"first_step": first_step}
         lab, is_new = Lab.objects.get_or_create(slug=slug, defaults=values)
 
         def take(lab: Lab = lab, values: dict[str, Any] = values) -> str:

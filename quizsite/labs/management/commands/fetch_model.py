@@ -1,4 +1,4 @@
-"""`manage.py fetch_model smollm2`: download, verify and convert a model; what is there is kept."""
+"""`manage.py fetch_model smollm2`: download, verify and convert a model; what an earlier fetch left is used."""
 
 from argparse import ArgumentParser
 
@@ -16,6 +16,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: object, **options: str) -> None:
         try:
-            fetch(options["name"], self.stdout.write)
+            fetch(options["name"], self._say)
         except ModelUnavailable as error:
             raise CommandError(f"{error}. The site works with the toy model meanwhile; run this again later.") from None
+
+    def _say(self, words: str) -> None:
+        self.stdout.write(words)
+        self.stdout.flush()  # whoever reads it from a file sees how far it is
