@@ -6,10 +6,10 @@ NAME ?= instructor
 BIN := .venv/bin
 export NEXT_TOKEN_SECRET_KEY ?= $(shell cat var/secret-key 2>/dev/null)
 
-.PHONY: help install run check test content bench instructor model
+.PHONY: help install run check test content bench bench-peers instructor model
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: .venv/installed var/secret-key  ## make .venv with the requirements
 
@@ -38,27 +38,30 @@ serve:
 
 content: install  ## load the bank and the labs from their files
 	$(BIN)/python manage.py migrate --verbosity 0
-	$(BIN)/python manage.py load_content
+	$(BIN)/python manage.py load_content --prove
 
 instructor: install  ## make an instructor's account; NAME=ada
 	@$(BIN)/python manage.py migrate --verbosity 0
 	@$(BIN)/python manage.py make_instructor $(NAME)
 
-check: install  ## lint, types, import contracts, templates, migrations, content, deployment
+check: model  ## lint, types, import contracts, templates, migrations, content, deployment
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy .
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/djade --check --target-version 5.2 $$(git ls-files 'templates/*.html')
 	$(BIN)/python manage.py makemigrations --check --dry-run
-	$(BIN)/python manage.py check_content
+	$(BIN)/python manage.py check_content $(if $(NEXT_TOKEN_ALL_TESTS),--all)
 	NEXT_TOKEN_HTTPS=1 $(BIN)/python manage.py check --deploy --fail-level WARNING
 
 model: install  ## fetch the real model, SmolLM2 135M (98 MB)
 	-@$(BIN)/python manage.py fetch_model smollm2
 
-test: check model  ## everything: make check, then all tests with the engine's branch coverage
+test: check  ## everything: make check, then all tests with the engine's branch coverage
 	$(BIN)/pytest -n 2 --dist loadgroup --cov=generation --cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=98
 
 bench: install  ## measure the engine; ratios side by side in one run
 	$(BIN)/python -m tests.bench
+
+bench-peers: model  ## measure it against others on the same weights, in an environment of its own
+	$(BIN)/python -m tests.bench.peers

@@ -1,5 +1,7 @@
 """One engine for many runs: they join and leave between steps, and take their steps in turn, owner by owner."""
 
+import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -13,6 +15,7 @@ from generation.params import SamplingParams
 from generation.records import Generation, Step
 
 Wake = Callable[[], object]
+NICE = 10  # the engine's thread gives way to those that serve pages
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,14 @@ class Load:
     n_kept: int  # runs with a KV cache, paused ones included
     kv_bytes: int  # reserved for these
     kv_bytes_limit: int
+
+    @property
+    def kv_megabytes(self) -> str:
+        return f"{self.kv_bytes / 1e6:,.0f}"
+
+    @property
+    def kv_megabytes_limit(self) -> str:
+        return f"{self.kv_bytes_limit / 1e6:,.0f}"
 
 
 class Job:
@@ -198,6 +209,8 @@ class SharedEngine:
             self._thread.start()
 
     def _work(self) -> None:
+        if sys.platform == "linux":  # threads have priorities of their own there
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
         while True:
             with self._changed:
                 while (job := self._next()) is None:

@@ -6,6 +6,7 @@ from django.views.decorators.http import require_safe
 
 from generation import fetch_state, list_models, missing_models, model_facts
 from quizsite.htmx import HtmxRequest
+from quizsite.labs import engine
 
 
 @require_safe
@@ -13,7 +14,7 @@ def models_page(request: HtmxRequest) -> HttpResponse:
     """Show staff every model: what it is, where it stands, why it cannot be used if so."""
     if not request.user.is_staff:
         raise Http404("this page is for staff")
-    return render(request, "labs/models.html", {"models": model_facts()})
+    return render(request, "labs/models.html", {"models": model_facts(), "load": engine.load()})
 
 
 @require_safe

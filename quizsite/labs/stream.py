@@ -23,7 +23,8 @@ from quizsite.accounts.models import User
 from quizsite.labs import engine
 from quizsite.labs.engine import Show
 from quizsite.labs.models import Run
-from quizsite.labs.panels import finished_html, judging_html, streaming_panel, strip_token, waiting_panel
+from quizsite.labs.panels.panel import finished_html, judging_html, streaming_panel, waiting_panel
+from quizsite.labs.panels.trace import strip_token
 
 Learner = User | AnonymousUser
 

@@ -15,7 +15,7 @@ from quizsite.htmx import HtmxRequest, number_in, render_part
 from quizsite.labs import engine
 from quizsite.labs.forms import DEFAULT_PACE, RunForm
 from quizsite.labs.models import Lab, NotNow, Recording, Run
-from quizsite.labs.panels import Panel, lab_panel
+from quizsite.labs.panels.panel import Panel, lab_panel
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -23,7 +23,7 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
         return self.filter(version__question=question)
 
     def newest_first(self) -> Self:
-        return self.select_related("version", "version__lab").order_by("-created", "-pk")
+        return self.select_related("version", "version__lab__first_step").order_by("-created", "-pk")
 
     def record(self, learner: User, version: QuestionVersion, response: Response, token: UUID) -> "Answer":
         """Grade the response and keep it; the same token again returns the same answer."""

@@ -1,6 +1,7 @@
 """The learner's pages: the front page, the list of questions, a question."""
 
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID, uuid4
 
 from django.core.paginator import Paginator
@@ -12,7 +13,8 @@ from django.views.decorators.http import require_http_methods, require_safe
 from quizsite.accounts.guests import learner_key, learner_of
 from quizsite.htmx import HtmxRequest, number_in, render_part
 from quizsite.labs.models import Lab, Run
-from quizsite.labs.panels import lab_panel, looping_replay
+from quizsite.labs.panels.panel import lab_panel
+from quizsite.labs.panels.trace import looping_replay
 from quizsite.questions.kinds import kind_named
 from quizsite.questions.kinds.kind import NotAnswered
 from quizsite.questions.models import Question, QuestionVersion
@@ -84,7 +86,8 @@ def _answered(request: HtmxRequest, asked: Question) -> HttpResponse:
     except NotAnswered as missing:
         return _question_page(request, asked, None, str(missing), 422)
     if not request.htmx:
-        return redirect(f"{asked.get_absolute_url()}#main")
+        shown = f"?{urlencode({'lab': request.GET['lab']})}" if "lab" in request.GET else ""
+        return redirect(f"{asked.get_absolute_url()}{shown}#main")
     return _question_page(request, asked, answer)
 
 

@@ -16,11 +16,14 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--folder", type=Path, default=CONTENT_DIR)
+        parser.add_argument("--all", action="store_true", help="Fail if a lab's model is not here.")
 
     def handle(self, *args: object, **options: Any) -> None:
         content = read_content(options["folder"], prove_all=True)
         if content.mistakes:
             raise CommandError("\n".join(str(mistake) for mistake in content.mistakes))
+        if content.unproved and options["all"]:
+            raise CommandError(f"{len(content.unproved)} labs cannot be proved: their models are not here (make model)")
         if content.unproved:
             self.stdout.write(f"NOT PROVED: {len(content.unproved)} labs, whose models are not here (make model)")
         facts = {fact for lab in content.labs.values() for fact in lab.facts}

@@ -1,14 +1,9 @@
-"""What the templates of a panel are given: runs, tokens, bars and goals, ready to be shown."""
+"""A run as the trace shows it: the strip of tokens, the bars of a step, the draw, the loop."""
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
-
-from django.contrib.auth.models import AnonymousUser
-from django.template.loader import render_to_string
-from django.urls import reverse
 
 from generation import (
     Candidate,
@@ -23,12 +18,9 @@ from generation import (
     pieces,
     token_name,
 )
-from quizsite.accounts.models import User
 from quizsite.labs import engine
 from quizsite.labs.clauses import ENDS, Setup
-from quizsite.labs.forms import RunForm
-from quizsite.labs.models import Lab, LabResult, Recording, Run
-from quizsite.labs.validation import OVER_SEEDS
+from quizsite.labs.models import Recording, Run
 
 ROWS = 7  # tokens in the table of a step
 NUMBER_EACH_FROM = 3  # shorter copies of a loop are numbered 1, 5, 10 …, so that the words stay readable
@@ -124,113 +116,16 @@ class Trace:
 
 
 @dataclass(frozen=True)
-class GoalView:
-    """A goal beside the run: met, missed by this run, or not tried yet."""
+class Replay:
+    """A recorded run to be played back in the page: all tokens, and the bars of every step."""
 
-    title: str
-    short: str
-    state: str  # "met", "unmet" or "open"
-    chip: str
-    summary: str = ""
-    failing: list[dict[str, Any]] = field(default_factory=list)
-    holding: list[dict[str, Any]] = field(default_factory=list)
-    waiting: list[dict[str, Any]] = field(default_factory=list)
-    seeds: list[dict[str, Any]] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Panel:
-    """All that the panel's template needs."""
-
-    lab: Lab | None
-    form: RunForm
-    action: str  # where the form posts
-    back: str  # the page that the panel is on
-    fresh: str = ""  # where the panel is as it was at the start
-    trace: Trace | None = None
-    goals: list[GoalView] = field(default_factory=list)
-    notice: str = ""
-    steps: list[tuple[Lab, str]] = field(
-        default_factory=list
-    )  # the toy's lab and the real model's, with their addresses
-
-    @property
-    def is_ready(self) -> bool:
-        """Tell whether the lab's model is here."""
-        return self.lab is None or self.lab.is_ready
-
-    @property
-    def n_met(self) -> int:
-        return sum(goal.state == "met" for goal in self.goals)
-
-
-def lab_panel(
-    lab: Lab | None,
-    learner: User | AnonymousUser,
-    back: str,
-    *,
-    form: RunForm | None = None,
-    run: Run | None = None,
-    chosen: int = 0,
-    notice: str = "",
-    steps: Sequence[Lab] = (),
-) -> Panel:
-    """Return the panel of a lab, or of the open laboratory, with the run that it last showed.
-
-    `steps` are the labs that lead to one another; those of the lab itself where nothing is said.
-    """
-    action = lab.get_absolute_url() if lab else reverse("labs:open")
-    at = f"{back}?lab={lab.slug}&" if lab and not back.startswith(("/lab/", "/runs/")) else f"{action}?"
-    if run:
-        engine.settle(run)
-    return Panel(
-        lab=lab,
-        form=form or RunForm(lab=lab, run=run),
-        action=action,
-        back=back,
-        fresh=f"{at}from=start",
-        trace=trace(run, engine.steps_of(run), chosen, streaming=_is_streaming(run, learner)) if run else None,
-        goals=goal_views(lab, run, learner) if lab else [],
-        notice=notice,
-        steps=[(step, at.replace(lab.slug, step.slug).rstrip("?&")) for step in steps or lab.steps] if lab else [],
-    )
-
-
-def _is_streaming(run: Run, learner: User | AnonymousUser) -> bool:
-    """Tell whether the page opens the run's stream: its owner's pages do, while it goes on or waits for its verdict."""
-    goes_on = run.awaits_verdict or (run.is_open and not run.is_by_hand)
-    return goes_on and run.learner_id == learner.pk
-
-
-def streaming_panel(run: Run, steps: Sequence[Step]) -> Panel:
-    """Return what changes in the panel with each token."""
-    form = RunForm(lab=run.lab, run=run)
-    return Panel(lab=run.lab, form=form, action="", back="", trace=trace(run, steps, streaming=True))
-
-
-def waiting_panel(run: Run, place: int) -> Panel:
-    """Return the panel of a run that waits for the engine, or that has just come out of the queue."""
-    panel = streaming_panel(run, [])
-    assert panel.trace
-    heading = f"Run, waiting for the engine: place {place} in the queue" if place else panel.trace.heading
-    return replace(panel, trace=replace(panel.trace, heading=heading))
-
-
-def judging_html(run: Run, learner: User | AnonymousUser) -> str:
-    """Render the goals while the lab's other runs are on their way."""
-    panel = Panel(lab=run.lab, form=RunForm(lab=run.lab, run=run), action="", back="", goals=_goals(run, learner))
-    return render_to_string("labs/trace.html#goals", {"panel": panel, "oob": True})
-
-
-def _goals(run: Run, learner: User | AnonymousUser) -> list[GoalView]:
-    assert run.lab
-    return goal_views(run.lab, run, learner)
-
-
-def finished_html(run: Run, learner: User | AnonymousUser, whole: bool) -> str:
-    """Render what changes in the panel when a run ends; `whole` sends its tokens again."""
-    panel = lab_panel(run.lab, learner, "", run=run)
-    return render_to_string("labs/trace.html#finished", {"panel": panel, "oob": True, "whole": whole})
+    prompt: list[Token]
+    tokens: list[Token]
+    steps: list[tuple[int, list[Row]]]
+    n_steps: int
+    loop: Loop | None
+    loop_known: int  # the step at which the loop is long enough to be called one
+    text: str
 
 
 def trace(run: Run, steps: Sequence[Step], chosen: int = 0, streaming: bool = False) -> Trace:
@@ -253,19 +148,6 @@ def trace(run: Run, steps: Sequence[Step], chosen: int = 0, streaming: bool = Fa
         multiply_adds=f"{generation.multiply_adds:,}" if generation and generation.multiply_adds else "",
         step=step_view(opened, recording.params, len(steps)) if opened else None,
     )
-
-
-@dataclass(frozen=True)
-class Replay:
-    """A recorded run to be played back in the page: all tokens, and the bars of every step."""
-
-    prompt: list[Token]
-    tokens: list[Token]
-    steps: list[tuple[int, list[Row]]]
-    n_steps: int
-    loop: Loop | None
-    loop_known: int  # the step at which the loop is long enough to be called one
-    text: str
 
 
 def looping_replay() -> Replay:
@@ -355,13 +237,13 @@ def step_view(step: Step, params: SamplingParams, n_steps: int) -> StepView:
                 role = ""
                 if stage is last:
                     role = "chosen" if token_id == step.token_id else "kept"
-                bars.append(Bar(_per_cent(probability / longest * FILL), f"{probability:.3f}", role))
+                bars.append(Bar(per_cent(probability / longest * FILL), f"{probability:.3f}", role))
                 before = probability
             elif stage.kept > len(stage.top):
                 bars.append(Bar("0%", "lower"))
             else:
                 seen_before = number and bars[-1].role != "hollow"
-                width = _per_cent(before / longest * FILL) if seen_before else bars[-1].width
+                width = per_cent(before / longest * FILL) if seen_before else bars[-1].width
                 bars.append(Bar(width, "out", "hollow"))
         rows.append(
             Row(token_id, _visible(names[token_id]), bars, token_id == step.token_id, bars[-1].role == "hollow")
@@ -372,9 +254,9 @@ def step_view(step: Step, params: SamplingParams, n_steps: int) -> StepView:
         fits = row.probability * 58 > len(row.token) + 1.5
         shares.append(
             Share(
-                _per_cent(end * 100),
-                _per_cent(row.probability * 100),
-                _per_cent((end + row.probability / 2) * 100),
+                per_cent(end * 100),
+                per_cent(row.probability * 100),
+                per_cent((end + row.probability / 2) * 100),
                 _visible(row.token) if fits else "",
                 row.token_id == step.token_id,
             )
@@ -390,7 +272,7 @@ def step_view(step: Step, params: SamplingParams, n_steps: int) -> StepView:
         shares=shares,
         chosen=_visible(step.token),
         u=step.u,
-        u_at=_per_cent(step.u * 100),
+        u_at=per_cent(step.u * 100),
         u_anchor="" if step.u < 0.08 else "end" if step.u > 0.92 else "mid",
         draw_words=(
             "Greedy takes the longest bar, wherever u falls."
@@ -401,43 +283,9 @@ def step_view(step: Step, params: SamplingParams, n_steps: int) -> StepView:
     )
 
 
-def goal_views(lab: Lab, run: Run | None, learner: User | AnonymousUser) -> list[GoalView]:
-    """Return the lab's goals as the learner stands with them, and why this run misses one."""
-    results = {
-        result.goal: result
-        for result in LabResult.objects.filter(lab=lab, learner=learner.pk or 0).select_related("run")
-    }
-    judging = engine.judging_of(run) if run and run.lab_id == lab.pk else None
-    waiting_seeds = [asdict(seed) for seed in judging.seeds()] if judging else []
-    views = []
-    for goal in lab.spec.goals:
-        verdict = run.verdicts.get(goal.kind) if run and run.lab_id == lab.pk else None
-        clauses = verdict["clauses"] if verdict else []
-        parts = {
-            "failing": [clause | {"bar": _limit_bar(clause)} for clause in clauses if clause["met"] is False],
-            "holding": [clause for clause in clauses if clause["met"]],
-            "waiting": [clause for clause in clauses if clause["met"] is None],
-        }
-        seeds = verdict["seeds"] if verdict else []
-        if verdict and not parts["failing"] and not parts["waiting"]:
-            views.append(GoalView(goal.title, goal.short, "met", goal.done, verdict["summary"], seeds=seeds))
-        elif goal.kind in results:
-            summary = results[goal.kind].run.verdicts.get(goal.kind, {}).get("summary", "")
-            views.append(
-                GoalView(goal.title, goal.short, "met", goal.done, f"An earlier run. {summary}", **parts, seeds=seeds)
-            )
-        elif verdict:
-            views.append(GoalView(goal.title, goal.short, "unmet", "Not yet", "", **parts, seeds=seeds))
-        else:
-            wanted = "Being judged: its other runs are on their way." if judging else goal.wanted
-            seeds = waiting_seeds if goal.kind in OVER_SEEDS else []
-            views.append(GoalView(goal.title, goal.short, "open", "Not yet", wanted, seeds=seeds))
-    return views
-
-
 def _raw_row(candidate: Candidate, is_chosen: bool, longest: float) -> Row:
     role = "chosen" if is_chosen else "kept"
-    width = _per_cent(candidate.probability / longest * FILL)
+    width = per_cent(candidate.probability / longest * FILL)
     return Row(
         candidate.token_id,
         _visible(candidate.token),
@@ -445,21 +293,6 @@ def _raw_row(candidate: Candidate, is_chosen: bool, longest: float) -> Row:
         is_chosen,
         is_out=False,
     )
-
-
-def _limit_bar(clause: dict[str, Any]) -> dict[str, str] | None:
-    """Return a measured number, its limit and the distance between them as a bar."""
-    if not clause["measure"]:
-        return None
-    value, limit = clause["measure"]["value"], clause["measure"]["limit"]
-    longest = max(1.0, value)
-    return {
-        "limit": _per_cent(100 * limit / longest),
-        "over": _per_cent(100 * (value - limit) / longest),
-        "at_most": f"at most {limit:.2f}",
-        "over_by": f"over by {value - limit:.2f}",
-        "words": f"{value:.2f}, over the limit of {limit:.2f} by {value - limit:.2f}",
-    }
 
 
 def _column(name: str, kept: int, dropped: float, params: SamplingParams) -> Column:
@@ -528,5 +361,5 @@ def _signed(value: float) -> str:
     return f"{value:g}".replace("-", "−")
 
 
-def _per_cent(value: float) -> str:
+def per_cent(value: float) -> str:
     return f"{value:.1f}%"

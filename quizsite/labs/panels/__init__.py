@@ -1,0 +1,1 @@
+"""The panels: what their templates are given, ready to be shown."""
