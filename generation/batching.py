@@ -1,7 +1,5 @@
 """One engine for many runs: they join and leave between steps, and take their steps in turn, owner by owner."""
 
-import os
-import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -15,7 +13,6 @@ from generation.params import SamplingParams
 from generation.records import Generation, Step
 
 Wake = Callable[[], object]
-NICE = 10  # the engine's thread gives way to those that serve pages
 
 
 @dataclass(frozen=True)
@@ -209,8 +206,6 @@ class SharedEngine:
             self._thread.start()
 
     def _work(self) -> None:
-        if sys.platform == "linux":  # threads have priorities of their own there
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
         while True:
             with self._changed:
                 while (job := self._next()) is None:

@@ -25,9 +25,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         ("browser", bool(find_chromium()), "Chromium"),
         ("real_model", "smollm2" in list_models(), "model smollm2 (make model)"),
     ):
-        for item in items:
-            if item.get_closest_marker("real_model"):
-                item.add_marker(pytest.mark.xdist_group("real_model"))  # in turn: BLAS threads must not overlap
         left_out = [] if is_there else [item for item in items if item.get_closest_marker(marker)]
         if left_out and os.environ.get("NEXT_TOKEN_ALL_TESTS") == "1":
             raise pytest.UsageError(f"every test must run, but {len(left_out)} need the {thing}, which is not here")

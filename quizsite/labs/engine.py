@@ -141,7 +141,7 @@ class Judging:
 
 
 class Pending(Exception):
-    """A verdict waits for runs that nobody has computed yet."""
+    """A verdict waits for runs, some of which nobody has computed yet."""
 
     def __init__(self, recordings: list[Recording]) -> None:
         super().__init__(f"{len(recordings)} runs")
@@ -316,7 +316,7 @@ def judging_of(run: Run) -> Judging | None:
 def judge(run: Run, failures: Mapping[str, str] | None = None) -> list[Recording]:
     """Judge the lab's goals over a finished run; what is met is kept once for each learner.
 
-    Returns the recordings that must be computed before there is a verdict; none once it stands. `failures`
+    Returns the recordings that it rests on while some are not computed; none once it stands. `failures`
     says, by the recordings' keys, which of them cannot be had.
     """
     generation = run.recording.generation
@@ -381,24 +381,23 @@ def _judge_to_end(run: Run, judging: Judging, rest: Callable[[], object]) -> Non
         rest()  # what the thread holds is not needed while it waits
         for recording, live in zip(needed, judging.lives, strict=True):
             live.wait()
-            if live.generation:
+            if live.generation and not recording.generation:
                 recording.save_generation(live.generation)
-            else:
+            if not live.generation:
                 failures[recording.key] = live.failure or "did not end before its deadline"
 
 
 def _others(
     setup: Callable[[SamplingParams], Setup], wanted: list[SamplingParams], failures: Mapping[str, str]
 ) -> list[Generation]:
-    """Return runs of a lab under other settings, or raise Pending with all that are not there yet."""
+    """Return runs of a lab under other settings, or raise Pending while some are not there yet."""
     recordings = [Recording.objects.of(setup(params)) for params in wanted]
     for recording in recordings:
         if recording.key in failures:
             raise LogitsError(failures[recording.key])
     generations = [recording.generation for recording in recordings]
-    missing = [recording for recording, found in zip(recordings, generations, strict=True) if not found]
-    if missing:
-        raise Pending(missing)
+    if not all(generations):
+        raise Pending(recordings)
     return [generation for generation in generations if generation]
 
 

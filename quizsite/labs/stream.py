@@ -57,7 +57,7 @@ async def _events(run: Run, user: Learner) -> AsyncIterator[str]:
                 yield event
         if not is_whole:
             run = await _in_thread(_run_of, run.pk, user)
-        if run.awaits_verdict:
+        if await _in_thread(engine.judge, run):
             yield await _in_thread(_finish_event, run, user, is_whole)
             is_whole = True
             async for event in _judged(run, user):

@@ -23,7 +23,7 @@ def run(page: Page, **settings: str) -> None:
         page.fill(f"#{name}", value)
     page.select_option("[name=pace]", "0")
     page.get_by_role("button", name="Run", exact=True).click()
-    expect(page.locator("#lab-heading")).to_contain_text("ended by")
+    expect(page.locator("#lab-heading")).to_contain_text("ended by", timeout=120_000)
 
 
 def test_from_the_front_page_to_a_cured_loop(page: Page):
@@ -377,3 +377,31 @@ def test_the_admin_keeps_the_policy_and_the_console_clean(page: Page, var: Path)
     expect(page.locator(".messagelist")).to_contain_text("is saved as version 2")
     page.goto("/questions/")
     expect(page.get_by_role("link", name="A chatbot says the same again")).to_be_visible()
+
+
+@pytest.mark.real_model
+def test_the_loop_on_the_real_model_from_i_am_to_cured(page: Page):
+    page.goto("/questions/chatbot-repeats-one-sentence/")
+    expect(page.locator("#lab .tabs [aria-current]")).to_contain_text("smollm2")
+    expect(page.locator("#prompt")).to_have_value("I am")
+
+    run(page, temperature="0")
+    expect(page.locator("#lab-chips")).to_contain_text("Reproduced")
+    expect(page.locator("#lab-loop")).to_contain_text("period 12")
+
+    run(page, temperature="0.1")
+    expect(page.locator("#lab-goals")).to_contain_text("No loop at the end")
+    expect(page.locator("#lab-chips")).to_contain_text("Cure: not yet")
+
+    page.fill("#temperature", "1")
+    page.fill("#top_p", "0.9")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.locator("#lab-goals")).to_contain_text("Being judged", timeout=120_000)
+    expect(page.locator("#lab-goals .seeds li")).to_have_count(5, timeout=120_000)
+    expect(page.locator("#lab-chips")).to_contain_text("Cured", timeout=300_000)
+    expect(page.locator("#lab-goals")).to_contain_text("of 5 seeds")
+    assert violations(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+
+    page.locator("#lab .tabs a").first.click()
+    expect(page.locator("#lab .tabs [aria-current]")).to_contain_text("sky")

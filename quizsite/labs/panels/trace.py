@@ -40,6 +40,11 @@ class Token:
     copy: int = 0  # at the first token of a loop's copy: its number
     is_chosen: bool = False
 
+    @property
+    def spoken(self) -> str:
+        """What a screen reader says where there is nothing to be seen."""
+        return "" if self.text.strip() else "line end" if "\n" in self.text else "space"
+
 
 @dataclass(frozen=True)
 class Bar:
