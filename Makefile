@@ -64,5 +64,10 @@ test: check  ## everything: make check, then all tests with the engine's branch 
 bench: install  ## measure the engine; ratios side by side in one run
 	$(BIN)/python -m tests.bench
 
-bench-peers: model  ## measure it against others on the same weights, in an environment of its own
+bench-peers: model var/peers/installed  ## measure it against others on the same weights, in an environment of its own
 	$(BIN)/python -m tests.bench.peers
+
+var/peers/installed: tests/bench/peers-requirements.txt
+	$(PYTHON) -m venv var/peers
+	var/peers/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	touch $@

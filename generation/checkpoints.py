@@ -196,7 +196,7 @@ def open_model(folder: Path) -> LlamaModel:
     """Open a converted model; its arrays stay on disk until they are used, and processes share them."""
     description = _description(folder)
     weights = {
-        field.name: np.load(folder / f"{field.name}.npy", mmap_mode="r")
+        field.name: np.asarray(np.load(folder / f"{field.name}.npy", mmap_mode="r"))
         for field in fields(LlamaWeights)
         if (folder / f"{field.name}.npy").exists()
     }

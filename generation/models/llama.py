@@ -160,8 +160,7 @@ class LlamaModel:
             h = _rms_norm(x, weights.attention_norm[layer], epsilon)
             x = x + self._attend(layer, h @ weights.qkv[layer], cache, attention) @ weights.out[layer]
             h = _rms_norm(x, weights.mlp_norm[layer], epsilon)
-            gate, up = np.split(h @ weights.gate_up[layer], 2, axis=1)
-            x = x + (_silu(gate) * up) @ weights.down[layer]
+            x = x + _gated(h @ weights.gate_up[layer]) @ weights.down[layer]
         cache.advance(len(token_ids))
         return x
 
@@ -206,13 +205,19 @@ def _chunks(token_ids: Sequence[int]) -> Iterator[Sequence[int]]:
 
 
 def _rms_norm(x: Float32s, gain: Float32s, epsilon: float) -> Float32s:
-    mean_square = np.mean(x * x, axis=-1, keepdims=True)
+    mean_square = np.einsum("...i,...i->...", x, x)[..., None] / np.float32(x.shape[-1])
     normed: Float32s = x / np.sqrt(mean_square + np.float32(epsilon)) * gain
     return normed
 
 
-def _silu(x: Float32s) -> Float32s:
-    activated: Float32s = x / (1 + np.exp(-x))
+def _gated(gate_up: Float32s) -> Float32s:
+    """Return silu(gate) · up of the two halves side by side."""
+    d_mlp = gate_up.shape[-1] // 2
+    gate, up = gate_up[:, :d_mlp], gate_up[:, d_mlp:]
+    activated: Float32s = np.exp(-gate)
+    activated += 1
+    np.divide(gate, activated, out=activated)
+    activated *= up
     return activated
 
 

@@ -167,6 +167,12 @@ class RunForm(forms.Form):
         return unlocked
 
     @property
+    def problem(self) -> str:
+        """What is wrong beside the fields; empty if nothing is."""
+        errors = self.non_field_errors().as_data() if self.is_bound else []
+        return " ".join(message for error in errors if not error.code for message in error.messages)
+
+    @property
     def common(self) -> list[Unlocked]:
         """The settings that stand side by side."""
         fields = [setting for setting in self.unlocked if setting.scale.kind != "switch"]

@@ -89,7 +89,7 @@ def _pressed(request: HtmxRequest, lab: Lab | None, context: dict[str, object]) 
         pace = None if request.POST.get("do") == "step" else int(form.pace)
         return _started(request, lab, form.recording(), pace, context, form)
     last = Run.objects.by(request.user).latest_in(lab)
-    panel = lab_panel(lab, request.user, _page_of(request), form=form, run=last)
+    panel = lab_panel(lab, request.user, _page_of(request), form=form, run=last, notice=form.problem)
     return _show(request, context, panel, status=422)
 
 

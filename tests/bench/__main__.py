@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from generation import KVCache, SamplingParams, generate, list_models, load_model, stream
 from generation.models.llama import LlamaModel
+from tests.bench import ours
+from tests.bench.load import bench_load
 
 ROUNDS = 15
 
@@ -163,3 +165,6 @@ if __name__ == "__main__":
     bench_sampling()
     bench_model()
     bench_pages()
+    if "smollm2" in list_models():
+        ours.main()
+        bench_load()

@@ -3,6 +3,7 @@
 import logging
 import zlib
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from django.test import Client
 from django.urls import reverse
 from numpy.typing import NDArray
 
-from generation import KVCache, SamplingParams
+from generation import KVCache, Limits, SamplingParams, SharedEngine
 from generation.catalogue import MODELS
 from generation.models.sky import SkyModel
 from quizsite.labs import engine
@@ -315,3 +316,74 @@ def test_the_front_page_survives_a_recording_in_an_older_format(client: Client):
     Recording.objects.update(format=0, packed_steps=b"", result={"old": True})
 
     assert client.get("/").status_code == 200
+
+
+@pytest.fixture
+def no_models(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A machine on which no model has been fetched."""
+    monkeypatch.setenv("NEXT_TOKEN_MODELS", str(tmp_path))
+
+
+@pytest.mark.usefixtures("no_models")
+def test_without_the_real_model_the_question_has_the_toys_lab_and_the_real_lab_says_what_is_missing(client: Client):
+    question = client.get("/questions/chatbot-repeats-one-sentence/").content.decode()
+    lab = client.get("/lab/smollm2-loop-i-am/").content.decode()
+    refused = client.post("/lab/smollm2-loop-i-am/", {"do": "run", "temperature": "0"}, **HTMX)
+
+    assert 'value="the sky is" readonly' in question
+    assert "smollm2 is not here yet" in lab
+    assert refused.status_code == 422
+    assert "smollm2 has not been fetched" in refused.content.decode()
+
+
+def test_a_question_shows_the_first_step_of_its_lab_where_it_is_asked_for(client: Client):
+    html = client.get("/questions/chatbot-repeats-one-sentence/", {"lab": "sky-loop"}).content.decode()
+
+    assert 'value="the sky is" readonly' in html
+    assert 'href="/questions/chatbot-repeats-one-sentence/?lab=smollm2-loop-i-am#lab"' in html
+
+
+def test_a_run_whose_model_has_gone_can_still_be_looked_at(client: Client, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(MODELS, "gone", SkyModel)
+    client.post(reverse("labs:open"), OPEN | {"do": "run", "model": "gone", "max_new_tokens": "5"})
+    monkeypatch.delitem(MODELS, "gone")
+
+    run = Run.objects.with_recording().get()
+    html = client.get(run.get_absolute_url()).content.decode()
+
+    assert "Run, ended by the limit of 5 tokens" in html
+    assert client.get(reverse("labs:open")).status_code == 200
+
+
+def test_a_full_queue_refuses_a_run_and_says_when_to_come_back(client: Client, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(engine, "shared", SharedEngine(Limits(n_queue=0)))
+
+    response = client.post(reverse("labs:open"), OPEN | {"do": "run", "model": "sky", "seed": "987"}, **HTMX)
+
+    assert response.status_code == 429
+    assert response["Retry-After"] == "15"
+    assert "0 others are waiting, and more cannot queue" in response.content.decode()
+    assert not Run.objects.exists()
+
+
+def test_more_tokens_than_a_run_may_make_are_refused_at_their_field(client: Client, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(engine, "shared", SharedEngine(Limits(max_new_tokens=20)))
+
+    response = client.post(reverse("labs:open"), OPEN | {"do": "run", "model": "sky", "max_new_tokens": "21"}, **HTMX)
+
+    assert response.status_code == 422
+    assert "max_new_tokens must be at most 20 here, got 21" in response.content.decode()
+
+
+def test_a_run_over_its_deadline_ends_in_words_and_keeps_its_tokens(client: Client, monkeypatch: pytest.MonkeyPatch):
+    ticks = count()
+    monkeypatch.setattr(engine, "shared", SharedEngine(Limits(seconds=8), clock=lambda: float(next(ticks))))
+
+    client.post(reverse("labs:open"), OPEN | {"do": "run", "model": "sky", "max_new_tokens": "200", "seed": "986"})
+
+    run = Run.objects.with_recording().get()
+    assert run.finish_reason == "deadline"
+    assert 0 < run.n_steps < 200
+    html = client.get(run.get_absolute_url()).content.decode()
+    assert f"Run, ended by its deadline after {run.n_steps} tokens" in html
+    assert run.recording.generation is None  # the next who asks has it computed
