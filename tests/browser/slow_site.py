@@ -1,4 +1,4 @@
-"""The site with a model that takes its time, and counts its passes in a file, for tests of the stream."""
+"""The site with a model that takes its time, and marks the begin and end of its passes in a file, for tests of the stream."""
 
 import os
 import time
@@ -25,9 +25,11 @@ class SlowModel(SkyModel):
     name = "slow"
 
     def forward(self, token_ids: Sequence[int], kv_cache: KVCache | None = None) -> NDArray[np.float64]:
-        time.sleep(0.2)
         with PASSES.open("a") as passes:
-            passes.write(".")
+            passes.write("(")
+            passes.flush()
+            time.sleep(0.2)
+            passes.write(")")
         return super().forward(token_ids, kv_cache)
 
 
