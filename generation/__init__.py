@@ -10,7 +10,7 @@ from generation.chat import encode_chat, render_chat
 from generation.checkpoints import fetch, fetch_state
 from generation.decoding import Model, encode_prompt, generate, pieces, run, stream, token_name
 from generation.errors import EngineBusy, LogitsError, ModelUnavailable, PromptError, SettingError
-from generation.inspection import Inspection
+from generation.inspection import MAX_INSPECTED, Inspection, fingerprint, inspect
 from generation.kv_cache import KVCache
 from generation.params import SamplingParams, parse_setting
 from generation.records import (
@@ -26,6 +26,7 @@ from generation.repetition import Loop, LoopFinder, distinct_n, find_loop, longe
 from generation.sampling import distribution
 
 __all__ = [
+    "MAX_INSPECTED",
     "RECORD_FORMAT",
     "Candidate",
     "EngineBusy",
@@ -54,8 +55,10 @@ __all__ = [
     "fetch",
     "fetch_state",
     "find_loop",
+    "fingerprint",
     "generate",
     "generation_from_dict",
+    "inspect",
     "list_models",
     "load_model",
     "longest_run",

@@ -3,9 +3,11 @@
 import threading
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
+from typing import Any, TypeVar
 
 from generation.decoding import Model, encode_prompt, stream
 from generation.errors import EngineBusy, PromptError, SettingError
@@ -13,6 +15,7 @@ from generation.params import SamplingParams
 from generation.records import Generation, Step
 
 Wake = Callable[[], object]
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,7 @@ class Job:
         self.error: Exception | None = None  # why the model could not go on
         self.is_overdue = False  # ended by its deadline
         self.seconds = 0.0  # that it took so far, waiting for its turns included
+        self.pass_seconds: list[float] = []  # of each step alone, as computed last
         self._source: Iterator[Step] | None = None
         self._n_given = 0  # steps that the source has given, fewer than `steps` after its cache was let go
         self._watchers: list[Wake] = []
@@ -89,6 +93,7 @@ class SharedEngine:
         self._seated: deque[Hashable] = deque()  # owners, whose turn is next at the left
         self._queue: deque[Hashable] = deque()
         self._kept: set[Job] = set()  # jobs with a source, and so with a KV cache
+        self._calls: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
         self._thread: threading.Thread | None = None
 
     def job(
@@ -154,10 +159,26 @@ class SharedEngine:
                 if not job._watchers:
                     self._let_go(job)
 
-    def wait(self, job: Job, n_steps: int | None = None) -> None:
-        """Watch a job until it has so many steps, or is over."""
+    def wait(self, job: Job, n_steps: int | None = None, is_left: Callable[[], bool] = lambda: False) -> None:
+        """Watch a job until it has so many steps, is over, or nobody waits any more."""
         with self.watched(job), self._changed:
-            self._changed.wait_for(lambda: job.is_over or (n_steps is not None and len(job.steps) >= n_steps))
+            self._changed.wait_for(
+                lambda: job.is_over or is_left() or (n_steps is not None and len(job.steps) >= n_steps)
+            )
+
+    def wake(self) -> None:
+        """Have everybody who waits look again whether to go on waiting."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def call(self, function: Callable[[], Result]) -> Result:
+        """Have a function computed between two steps, and return its result; for what takes a few steps' time."""
+        future: Future[Result] = Future()
+        with self._changed:
+            self._calls.append((function, future))
+            self._run_thread()
+            self._changed.notify_all()
+        return future.result()
 
     def place(self, job: Job) -> int:
         """Return the place of a job's owner in the queue, from 1; 0 where it does not queue."""
@@ -208,22 +229,29 @@ class SharedEngine:
     def _work(self) -> None:
         while True:
             with self._changed:
-                while (job := self._next()) is None:
+                while (job := self._next()) is None and not self._calls:
                     self._changed.wait(timeout=self.limits.idle_seconds if self._kept else None)
-                if job._turn_began is None:
+                calls, self._calls = self._calls, deque()
+                if job and job._turn_began is None:
                     job._turn_began = self._clock()
+            for function, future in calls:
+                _answer(function, future)
+            if job is None:
+                continue
+            began = self._clock()
             outcome = _one_step(job)
             with self._changed:
-                wakes = self._take(job, outcome)
+                wakes = self._take(job, outcome, self._clock() - began)
                 self._changed.notify_all()
             for wake in wakes:
                 wake()
 
-    def _take(self, job: Job, outcome: Step | Generation | Exception) -> list[Wake]:
-        """Note what a step has brought, and return who is to hear of it."""
+    def _take(self, job: Job, outcome: Step | Generation | Exception, seconds: float) -> list[Wake]:
+        """Note what a step has brought and how long it took, and return who is to hear of it."""
         now = self._clock()
         if isinstance(outcome, Step):
             job._n_given += 1
+            job.pass_seconds[job._n_given - 1 :] = [seconds]
             if job._n_given > len(job.steps):
                 job.steps.append(outcome)
         elif isinstance(outcome, Generation):
@@ -291,6 +319,13 @@ def _one_step(job: Job) -> Step | Generation | Exception:
         return generation
     except Exception as error:
         return error
+
+
+def _answer(function: Callable[[], Any], future: "Future[Any]") -> None:
+    try:
+        future.set_result(function())
+    except Exception as error:
+        future.set_exception(error)
 
 
 def _megabytes(n_bytes: int) -> str:

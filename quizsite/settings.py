@@ -58,9 +58,10 @@ ASGI_APPLICATION = "quizsite.asgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
+        "DIRS": [BASE_DIR / "templates", BASE_DIR / "quizsite" / "labs"],  # panels keep their templates beside them
         "APP_DIRS": True,
         "OPTIONS": {
+            "libraries": {"markdown": "quizsite.markdown"},
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",

@@ -2,10 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from generation import Generation, Model, SamplingParams, encode_chat
 
 Settings = dict[str, float | int | bool | str | list[str]]
+Inputs = dict[str, Any]  # what a panel asks beside the settings, by name; plain data
+Outcome = dict[str, Any]  # what a panel has measured beside the run; plain data
 Chat = list[dict[str, str]]  # messages, each with its role and content
 Generate = Callable[[list[SamplingParams]], list[Generation]]  # runs of the lab's model and prompt under other settings
 
@@ -83,16 +86,24 @@ class Run:
 
     start: Setup
     setup: Setup
-    generation: Generation
+    made: Generation | None  # None where the panel generates nothing
     allowed: tuple[str, ...]
     seeds: tuple[int, ...]
     generate: Generate
+    start_inputs: Inputs = field(default_factory=dict)
+    inputs: Inputs = field(default_factory=dict)
+    outcome: Outcome = field(default_factory=dict)
+
+    @property
+    def generation(self) -> Generation:
+        assert self.made, "the goal reads a run, and its panel makes none"
+        return self.made
 
     @property
     def changed(self) -> list[str]:
-        """Settings that differ from the lab's start."""
-        before, now = self.start.params.as_dict(), self.setup.params.as_dict()
-        return [name for name in now if now[name] != before[name]]
+        """Settings and inputs that differ from the lab's start."""
+        before, now = self.start.params.as_dict() | self.start_inputs, self.setup.params.as_dict() | self.inputs
+        return [name for name in now if now[name] != before.get(name)]
 
     def other(self, params: SamplingParams) -> Generation:
         """Return the run of the same model and prompt under other settings."""
@@ -161,7 +172,7 @@ def same_setup(run: Run, *what: str) -> Clause:
 
 
 def nothing_taken(run: Run) -> Clause:
-    taken = sum(step.forced for step in run.generation.steps)
+    taken = sum(step.forced for step in run.made.steps) if run.made else 0
     return Clause("No token taken by hand", str(taken) if taken else "none", not taken)
 
 
@@ -170,7 +181,7 @@ def kept_first(generation: Generation) -> int:
 
 
 def only_allowed(run: Run) -> Clause:
-    others = [name for name in run.changed if name not in run.allowed]
+    others = [name for name in run.changed if name not in run.allowed and name != "prediction"]
     return Clause("Only unlocked settings changed", listed(others) or "yes", not others)
 
 
@@ -214,4 +225,5 @@ ENDS = {
     "no_candidate": "no token left",
     "cancelled": "stopped",
     "deadline": "its deadline",
+    "nothing": "nothing: no text is made",
 }

@@ -7,7 +7,7 @@ by itself. Everything here belongs to one server process; the database belongs t
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from uuid import UUID
@@ -21,19 +21,24 @@ from django.utils import timezone
 from generation import (
     EngineBusy,
     Generation,
+    Inspection,
     Job,
     Limits,
     Load,
     LogitsError,
     PromptError,
     SamplingParams,
+    SettingError,
     SharedEngine,
     Step,
+    fingerprint,
+    inspect,
     load_model,
 )
 from quizsite.accounts.models import User
-from quizsite.labs.clauses import Clause, SeedRun, Setup, Verdict
+from quizsite.labs.clauses import Clause, Inputs, Outcome, SeedRun, Setup, Verdict
 from quizsite.labs.models import Lab, LabResult, NotNow, Recording, Run
+from quizsite.labs.panels.kind import Kind, Timing
 
 logger = logging.getLogger(__name__)
 
@@ -71,10 +76,21 @@ class Live:
     @property
     def failure(self) -> str:
         """Why it could not go on, in words; empty unless its model failed."""
-        error = self.job.error if self.job else None
-        if error is None:
-            return ""
-        return str(error) if isinstance(error, LogitsError | PromptError) else "something broke on our side"
+        return _failure(self.job) if self.job else ""
+
+    def saved(self, recording: Recording) -> Generation:
+        """Return the finished run, kept in its row of the database.
+
+        Raises
+        ------
+        LogitsError
+            If the model could not go on, or not before its deadline.
+        """
+        if not self.generation:
+            raise LogitsError(self.failure or f"{recording} did not end before its deadline")
+        if not recording.generation:
+            recording.save_generation(self.generation)
+        return self.generation
 
     def wait(self, n_steps: int | None = None) -> None:
         """Have it computed up to a step, or to its end."""
@@ -120,15 +136,46 @@ class Show:
             wake()
 
 
-class Judging:
-    """A lab's other runs on their way, such as its five seeds, until the verdict over a run stands."""
+class Left(Exception):
+    """Nobody waits any more for what comes after a run."""
+
+
+class Conclusion:
+    """What comes after a run: what its panel still asks for, then the verdict. It goes on while somebody watches."""
 
     def __init__(self) -> None:
         self.is_done = False
-        self.lives: list[Live] = []
+        self.is_left = False
+        self.watchers = 0
+        self.others: list[Live] = []  # that the panel has asked for
+        self.seeds: list[Live] = []  # that the goals have asked for
 
-    def seeds(self) -> list[SeedRun]:
-        """Return the runs as far as they have come."""
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Have it go on inside the `with`; it stops with the last who watches, within two steps."""
+        self.watchers += 1
+        try:
+            yield
+        finally:
+            self.watchers -= 1
+            if not self.watchers:
+                self.is_left = True
+                shared.wake()
+
+    def wait(self, job: Job | None) -> None:
+        """Wait for a job.
+
+        Raises
+        ------
+        Left
+        """
+        if job:
+            shared.wait(job, is_left=lambda: self.is_left)
+        if self.is_left:
+            raise Left
+
+    def seed_runs(self) -> list[SeedRun]:
+        """Return the goals' runs as far as they have come."""
         return [
             SeedRun(
                 seed=live.recording.params.seed,
@@ -136,8 +183,41 @@ class Judging:
                 holds=None,
                 reason=f"{len(live.steps)} tokens",
             )
-            for live in self.lives
+            for live in self.seeds
         ]
+
+
+class SharedInstruments:
+    """What a panel may ask of the engine after a run, on the site: in turn with everybody else."""
+
+    def __init__(self, run: Run, conclusion: Conclusion, rest: Callable[[], object]) -> None:
+        self._run, self._conclusion, self._rest = run, conclusion, rest
+
+    def record(self, setup: Setup) -> Generation:
+        recording = Recording.objects.of(setup)
+        self._run.others.add(recording)
+        live = live_of(recording, self._run.learner_id)
+        self._conclusion.others.append(live)
+        self._rest()
+        self._conclusion.wait(live.job)
+        return live.saved(recording)
+
+    def time(self, setup: Setup) -> Timing:
+        model = load_model(setup.model)
+        job = shared.job(self._run.learner_id, model, setup.encoded_prompt(model), setup.params)
+        self._rest()
+        self._conclusion.wait(job)
+        if not job.generation:
+            raise LogitsError(_failure(job) or "the run did not end before its deadline")
+        return Timing(job.generation, tuple(job.pass_seconds))
+
+    def inspect(self, model: str, token_ids: Sequence[int]) -> Inspection:
+        self._conclusion.wait(None)
+        return shared.call(lambda: inspect(load_model(model), token_ids))
+
+    def fingerprint(self, model: str) -> str:
+        self._conclusion.wait(None)
+        return fingerprint(load_model(model))
 
 
 class Pending(Exception):
@@ -153,7 +233,7 @@ _lock = threading.Lock()
 _lives: WeakValueDictionary[str, Live] = WeakValueDictionary()
 _recent: deque[Live] = deque(maxlen=64)  # a run by hand is asked for again with each press
 _shows: dict[UUID, Show] = {}
-_judgings: dict[UUID, Judging] = {}
+_conclusions: dict[UUID, Conclusion] = {}
 
 
 def check(setup: Setup) -> None:
@@ -223,7 +303,7 @@ def run_shared(setup: Setup, forced: Mapping[int, int]) -> Generation:
     return generation
 
 
-def press(learner: User, lab: Lab | None, recording: Recording, pace: int | None) -> Run:
+def press(learner: User, lab: Lab | None, kind: Kind, recording: Recording, inputs: Inputs, pace: int | None) -> Run:
     """Start a run in place of the learner's open one; by hand, go on with it where it is the same.
 
     Raises
@@ -231,17 +311,20 @@ def press(learner: User, lab: Lab | None, recording: Recording, pace: int | None
     NotNow
         Over the rate of one learner, or when too many wait for the engine.
     """
-    run = Run.objects.by(learner).open_by_hand(lab, recording) if pace is None else None
+    run = Run.objects.by(learner).open_by_hand(lab, kind.name, recording) if pace is None else None
     if run is None:
-        if not recording.generation:
+        if not recording.generation and kind.generates:
             try:
                 shared.check_room(learner.pk)
             except EngineBusy as busy:
                 raise NotNow(str(busy), BUSY_SECONDS) from None
         for before in Run.objects.by(learner).open().with_recording():
             stop(before)
-        run = Run.objects.start(learner, lab, recording, pace)
-    if pace is None:
+        run = Run.objects.start(learner, lab, kind.name, recording, inputs, pace)
+    if not kind.generates:
+        run.close("nothing", 0)
+        conclude_now(run)
+    elif pace is None:
         _reveal(run)
     return run
 
@@ -260,7 +343,7 @@ def finish(run: Run) -> None:
     live = live_of(run.recording, run.learner_id)
     live.wait()
     end(run, live)
-    judge_now(run)
+    conclude_now(run)
 
 
 def end(run: Run, live: Live) -> None:
@@ -299,8 +382,7 @@ def settle(run: Run) -> None:
     is_lost = run.is_open and not run.is_by_hand and not shown(run)
     if is_lost and (timezone.now() - run.created).total_seconds() > LOST_AFTER:
         stop(run)
-    if run.awaits_verdict:
-        judge(run)
+    judge(run)
 
 
 def steps_of(run: Run) -> list[Step]:
@@ -309,21 +391,24 @@ def steps_of(run: Run) -> list[Step]:
     return show.live.steps[: show.n_steps] if show else run.steps
 
 
-def judging_of(run: Run) -> Judging | None:
-    return _judgings.get(run.pk)
+def conclusion_of(run: Run) -> Conclusion | None:
+    return _conclusions.get(run.pk)
 
 
 def judge(run: Run, failures: Mapping[str, str] | None = None) -> list[Recording]:
     """Judge the lab's goals over a finished run; what is met is kept once for each learner.
 
-    Returns the recordings that it rests on while some are not computed; none once it stands. `failures`
-    says, by the recordings' keys, which of them cannot be had.
+    Returns the recordings that it rests on while some are not computed; none once it stands, or if the panel
+    has something left to do before. `failures` says, by the recordings' keys, which of them cannot be had.
     """
-    generation = run.recording.generation
-    if not run.awaits_verdict or not run.lab or not generation:
+    if not run.awaits_verdict or run.awaits_outcome or not run.lab:
         return []
-    lab, spec = run.lab, run.lab.spec
-    judged = spec.run_of(run.recording.setup, generation, lambda wanted: _others(spec.setup, wanted, failures or {}))
+    lab, spec, setup = run.lab, run.lab.spec, run.recording.setup
+
+    def others(wanted: list[SamplingParams]) -> list[Generation]:
+        return _others(lambda params: spec.setup(params, run.inputs), wanted, failures or {})
+
+    judged = spec.run_of(setup, run.recording.generation, others, run.inputs, run.outcome or {})
     met_before = set(LabResult.objects.filter(learner=run.learner, lab=lab).values_list("goal", flat=True))
     first = spec.goals[0]
     verdicts: dict[str, Verdict] = {}
@@ -348,43 +433,63 @@ def judge(run: Run, failures: Mapping[str, str] | None = None) -> list[Recording
     return []
 
 
-def judge_now(run: Run) -> None:
-    """Judge a run, waiting for the other runs that its goals ask for."""
-    _judge_to_end(run, Judging(), lambda: None)
+def needs_more(run: Run) -> bool:
+    """Judge a run if that can be done at once, and tell whether something is left to be computed for it."""
+    return run.awaits_outcome or bool(judge(run))
 
 
-def judge_soon(run: Run) -> Judging:
-    """Judge a run in a thread of its own, which goes on when the page is left; one thread for each run."""
+def conclude_now(run: Run) -> None:
+    """Do what comes after a run, waiting for all that its panel and its goals ask for."""
+    _conclude(run, Conclusion(), lambda: None)
+
+
+def conclude_soon(run: Run) -> Conclusion:
+    """Do what comes after a run in a thread of its own, for those who watch; one thread for each run."""
     with _lock:
-        judging = _judgings.get(run.pk)
-        if judging is None:
-            judging = _judgings[run.pk] = Judging()
-            threading.Thread(target=_judge_alone, args=(run, judging), daemon=True).start()
-        return judging
+        conclusion = _conclusions.get(run.pk)
+        if conclusion is None or conclusion.is_left:
+            conclusion = _conclusions[run.pk] = Conclusion()
+            threading.Thread(target=_conclude_alone, args=(run, conclusion), daemon=True).start()
+        return conclusion
 
 
-def _judge_alone(run: Run, judging: Judging) -> None:
+def _conclude_alone(run: Run, conclusion: Conclusion) -> None:
     try:
-        _judge_to_end(run, judging, connections.close_all)
+        _conclude(run, conclusion, connections.close_all)
+    except Left:
+        pass  # whoever opens the run again has it go on
     except Exception:
-        logger.exception("run %s could not be judged", run.pk)
+        logger.exception("what comes after run %s broke", run.pk)
     finally:
-        judging.is_done = True
-        _judgings.pop(run.pk, None)
+        conclusion.is_done = True
+        with _lock:
+            if _conclusions.get(run.pk) is conclusion:
+                del _conclusions[run.pk]
         connections.close_all()
 
 
-def _judge_to_end(run: Run, judging: Judging, rest: Callable[[], object]) -> None:
+def _conclude(run: Run, conclusion: Conclusion, rest: Callable[[], object]) -> None:
+    """Do what a panel asks for, then judge; `rest` is called before each wait, to let go of what is not needed."""
+    if run.awaits_outcome:
+        run.outcome = _outcome(run, SharedInstruments(run, conclusion, rest))
+        run.save(update_fields=["outcome"])
     failures: dict[str, str] = {}
     while needed := judge(run, failures):
-        judging.lives = [live_of(recording, run.learner_id) for recording in needed]
-        rest()  # what the thread holds is not needed while it waits
-        for recording, live in zip(needed, judging.lives, strict=True):
-            live.wait()
-            if live.generation and not recording.generation:
-                recording.save_generation(live.generation)
-            if not live.generation:
-                failures[recording.key] = live.failure or "did not end before its deadline"
+        conclusion.seeds = [live_of(recording, run.learner_id) for recording in needed]
+        rest()
+        for recording, live in zip(needed, conclusion.seeds, strict=True):
+            conclusion.wait(live.job)
+            try:
+                live.saved(recording)
+            except LogitsError as error:
+                failures[recording.key] = str(error)
+
+
+def _outcome(run: Run, ask: SharedInstruments) -> Outcome:
+    try:
+        return run.kind.after(run.recording.setup, run.inputs, run.recording.generation, ask)
+    except (LogitsError, PromptError, SettingError) as error:
+        return {"problem": str(error)}
 
 
 def _others(
@@ -419,11 +524,15 @@ def _reveal(run: Run) -> None:
 
 def _computed(recording: Recording, owner: object) -> Generation:
     generation = recording.generation
-    if not generation:
-        live = live_of(recording, owner)
-        live.wait()
-        if not live.generation:
-            raise LogitsError(live.failure or f"{recording} did not end before its deadline")
-        generation = live.generation
-        recording.save_generation(generation)
-    return generation
+    if generation:
+        return generation
+    live = live_of(recording, owner)
+    live.wait()
+    return live.saved(recording)
+
+
+def _failure(job: Job) -> str:
+    """Say why a job could not go on; empty unless its model failed."""
+    if job.error is None:
+        return ""
+    return str(job.error) if isinstance(job.error, LogitsError | PromptError) else "something broke on our side"

@@ -15,12 +15,12 @@ from generation import (
     parse_setting,
 )
 from quizsite.labs import engine
-from quizsite.labs.clauses import Setup
+from quizsite.labs.clauses import Inputs, Setup
+from quizsite.labs.goals import PREDICTION
 from quizsite.labs.models import Lab, Recording, Run
-from quizsite.labs.validation import QUICK_MODELS
+from quizsite.labs.panels.kind import Kind, PanelInputs
+from quizsite.labs.validation import QUICK_MODELS, params_of
 
-OPEN_START = SamplingParams(temperature=0.7, max_new_tokens=32)
-OPEN_PROMPT = "the sky is"
 PACES = {"3": "3 a second", "6": "6 a second", "12": "12 a second", "0": "as they are made"}
 DEFAULT_PACE = "6"
 AS_MADE = "0"
@@ -77,29 +77,57 @@ class Unlocked:
     errors: list[str]
 
 
+@dataclass(frozen=True)
+class Guess:
+    """A prediction to be committed before the run."""
+
+    question: str
+    answers: list[tuple[int, str, bool]]  # number, words, whether it is the chosen one
+
+
 class RunForm(forms.Form):
     """What a run is started with. A lab locks its model, its prompt and most settings."""
 
-    def __init__(self, data: Any = None, *, lab: Lab | None, run: Run | None = None) -> None:
+    def __init__(self, data: Any = None, *, kind: Kind, lab: Lab | None = None, run: Run | None = None) -> None:
         super().__init__(data)
-        self.lab = lab
+        self.kind, self.lab = kind, lab
         self.params: SamplingParams | None = None
+        offered = [name for name in SCALES if kind.settings is None or name in kind.settings]
         if lab:
-            self.start, self.start_model, self.start_prompt = lab.spec.start_params, lab.model, lab.prompt
-            self.unlocked_names = list(lab.spec.allowed)
+            spec = lab.spec
+            self.start, self.start_model, self.start_prompt = spec.start_params, lab.model, lab.prompt
+            self.start_inputs, self.allowed = spec.start_inputs, list(lab.spec.allowed)
+            self.unlocked_names = [name for name in spec.allowed if name in offered]
         else:
-            self.start, self.start_model, self.start_prompt = OPEN_START, list_models()[0], OPEN_PROMPT
-            self.unlocked_names = list(self.start.as_dict())
-            self.fields["model"] = forms.ChoiceField(choices=[(name, name) for name in list_models()])
-            self.fields["prompt"] = forms.CharField(required=False, max_length=2000, strip=False)
-        self.shown = self.start
+            start = dict(kind.open_start)
+            models = list_models()
+            self.start_model = start.pop("model", models[0])
+            if self.start_model not in models:
+                self.start_model = models[0]
+            self.start_prompt = start.pop("prompt", "")
+            self.start_inputs = {name: start.pop(name, f.initial) for name, f in kind.inputs.base_fields.items()}
+            self.start, self.allowed = params_of({}, start), [*kind.inputs.base_fields]
+            self.unlocked_names = offered
+            if kind.asks_model:
+                self.fields["model"] = forms.ChoiceField(choices=[(name, name) for name in models])
+            if kind.asks_prompt:
+                self.fields["prompt"] = forms.CharField(required=False, max_length=2000, strip=False)
+        self.shown, self.shown_inputs = self.start, self.start_inputs
         if run:
-            self.shown = run.recording.params
+            self.shown, self.shown_inputs = run.recording.params, self.start_inputs | run.inputs
             if not lab:
                 self.start_model, self.start_prompt = run.recording.model, run.recording.prompt
         default_pace = DEFAULT_PACE if self.start_model in QUICK_MODELS else AS_MADE
         self.start_pace = str(run.pace) if run and run.pace is not None else default_pace
         self.chat = lab.chat if lab else []
+        self.inputs_form = self._inputs_form()
+
+    def _inputs_form(self) -> PanelInputs:
+        """Return the panel's own form; locked inputs are as at the lab's start, whatever is posted."""
+        if not self.is_bound:
+            return self.kind.inputs(initial=self.shown_inputs, auto_id="input-%s")
+        posted = {name: self.data.get(name) for name in self.allowed}
+        return self.kind.inputs(self.start_inputs | posted, auto_id="input-%s")
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
@@ -110,17 +138,20 @@ class RunForm(forms.Form):
                 replace(self.start, **{name: changes[name]})
             except SettingError as error:
                 self.add_error(None, forms.ValidationError(str(error), code=name))
+        if not self.inputs_form.is_valid():
+            for name, problems in self.inputs_form.errors.items():
+                self.add_error(None, forms.ValidationError(problems, code=f"input {name}"))  # type: ignore[arg-type]
         if self.errors:
             return cleaned
-        if self.lab:
-            cleaned |= {"model": self.start_model, "prompt": self.start_prompt}
+        self.cleaned_data = cleaned
         try:
             self.params = replace(self.start, **changes)
-            engine.check(self.setup)
+            if self.kind.generates:
+                engine.check(self.setup)
         except SettingError as error:
             self.add_error(None, forms.ValidationError(str(error), code=error.setting))
         except (PromptError, ModelUnavailable) as error:
-            self.add_error(None if self.lab else "prompt", str(error))
+            self.add_error("prompt" if "prompt" in self.fields else None, str(error))
         return cleaned
 
     def recording(self) -> Recording:
@@ -132,8 +163,36 @@ class RunForm(forms.Form):
         """What a valid form asks for."""
         assert self.params
         if self.lab:
-            return self.lab.spec.setup(self.params)
-        return Setup(self.cleaned_data["model"], self.cleaned_data["prompt"], self.params)
+            return self.lab.spec.setup(self.params, self.inputs)
+        prompt = self.cleaned_data.get("prompt", self.start_prompt)
+        setup = Setup(self.cleaned_data.get("model", self.start_model), prompt, self.params)
+        return self.kind.asked(setup, self.inputs)
+
+    @property
+    def inputs(self) -> Inputs:
+        """The panel's inputs of a valid form, and the prediction where the lab asks for one."""
+        return dict(self.inputs_form.cleaned_data) | self._prediction()
+
+    def _prediction(self) -> Inputs:
+        guess = self.lab.spec.prediction if self.lab else None
+        typed = self.data.get(PREDICTION, "")
+        if not guess or not typed.isdigit() or int(typed) >= len(guess.answers):
+            return {}
+        return {PREDICTION: int(typed)}
+
+    @property
+    def prediction(self) -> "Guess | None":
+        """The prediction that the lab asks for, with the answer that was chosen."""
+        guess = self.lab.spec.prediction if self.lab else None
+        if not guess:
+            return None
+        chosen = self._prediction().get(PREDICTION) if self.is_bound else self.shown_inputs.get(PREDICTION)
+        return Guess(guess.question, [(n, answer, n == chosen) for n, answer in enumerate(guess.answers)])
+
+    @property
+    def inputs_shown(self) -> list[forms.BoundField]:
+        """The panel's inputs that can be changed here."""
+        return [field for field in self.inputs_form if field.name in self.allowed]
 
     @property
     def chosen_model(self) -> str:
@@ -200,11 +259,16 @@ class RunForm(forms.Form):
         values, neutral = self.start.as_dict(), SamplingParams().as_dict()
         locked = []
         for name, scale in SCALES.items():
+            if self.kind.settings is not None and name not in self.kind.settings:
+                continue
             is_neutral = values[name] == neutral[name]
             if name in self.unlocked_names or (is_neutral and name not in ALWAYS_NAMED):
                 continue
             is_off = is_neutral and scale.kind == "slider" and name != "temperature"
             locked.append((scale.label.lower(), "off" if is_off else as_text(values[name]) or "off"))
+        for field in self.inputs_form:
+            if field.name not in self.allowed:
+                locked.append((str(field.label).lower(), as_text(self.start_inputs[field.name]) or "off"))
         return locked
 
     def _typed(self, name: str) -> str:

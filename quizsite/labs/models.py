@@ -27,7 +27,9 @@ from generation import (
     step_from_dict,
 )
 from quizsite.accounts.models import User
-from quizsite.labs.clauses import Setup
+from quizsite.labs.clauses import Inputs, Setup
+from quizsite.labs.panels import KINDS
+from quizsite.labs.panels.kind import Kind
 from quizsite.labs.validation import TAKEN_SLUGS, LabSpec, read_lab
 
 
@@ -50,10 +52,13 @@ class Lab(models.Model):
     model = models.CharField(max_length=100)
     prompt = models.TextField(blank=True)
     chat = models.JSONField(default=list, blank=True, help_text="Messages in place of the prompt: role and content.")
-    start = models.JSONField(help_text="Settings at the start; those left out are neutral.")
-    allowed = models.JSONField(blank=True, help_text="Names of the settings that the learner may change.")
+    start = models.JSONField(default=dict, blank=True, help_text="Settings at the start; those left out are neutral.")
+    inputs = models.JSONField(default=dict, blank=True, help_text="Inputs of the panel at the start.")
+    allowed = models.JSONField(blank=True, help_text="Names of the settings and inputs that the learner may change.")
     seeds = models.JSONField(default=list, blank=True, help_text="Five seeds, where sampling is allowed.")
     goals = models.JSONField(help_text="One goal or two: kind, numbers, solution.")
+    hints = models.JSONField(default=list, blank=True, help_text="Three hints of growing help, without the numbers.")
+    explanation = models.TextField(blank=True, help_text="Markdown, shown once all goals are met.")
     first_step = models.ForeignKey(
         "self", null=True, blank=True, on_delete=models.PROTECT, related_name="+", help_text="The lab that leads to it."
     )
@@ -189,13 +194,15 @@ class RunQuerySet(models.QuerySet["Run"]):
     def with_recording(self) -> Self:
         return self.select_related("recording", "lab", "learner")
 
-    def open_by_hand(self, lab: Lab | None, recording: Recording) -> "Run | None":
-        return self.open().with_recording().filter(lab=lab, recording=recording, pace=None).first()
+    def open_by_hand(self, lab: Lab | None, panel: str, recording: Recording) -> "Run | None":
+        return self.open().with_recording().filter(lab=lab, panel=panel, recording=recording, pace=None).first()
 
-    def latest_in(self, lab: Lab | None) -> "Run | None":
-        return self.with_recording().filter(lab=lab).order_by("-created").first()
+    def latest_in(self, lab: Lab | None, panel: str) -> "Run | None":
+        return self.with_recording().filter(lab=lab, panel=panel).order_by("-created").first()
 
-    def start(self, learner: User, lab: Lab | None, recording: Recording, pace: int | None) -> "Run":
+    def start(
+        self, learner: User, lab: Lab | None, panel: str, recording: Recording, inputs: Inputs, pace: int | None
+    ) -> "Run":
         """Open a run in place of the learner's open one.
 
         Raises
@@ -212,7 +219,7 @@ class RunQuerySet(models.QuerySet["Run"]):
             if oldest_that_counts:
                 raise NotNow(f"{limit} runs in a minute are the most", 1 + (oldest_that_counts - since).seconds)
             self.filter(learner=learner).open().update(finish_reason="cancelled")
-            return self.create(learner=learner, lab=lab, recording=recording, pace=pace)
+            return self.create(learner=learner, lab=lab, panel=panel, recording=recording, inputs=inputs, pace=pace)
 
 
 class Run(models.Model):
@@ -226,6 +233,10 @@ class Run(models.Model):
     n_steps = models.PositiveIntegerField(default=0)  # shown to the learner so far
     finish_reason = models.CharField(max_length=12, blank=True)  # empty while it goes on
     failure = models.CharField(max_length=200, blank=True)  # why the model could not go on
+    panel = models.CharField(max_length=20, default="trace")
+    inputs = models.JSONField(default=dict)  # of the panel
+    outcome = models.JSONField(null=True)  # what the panel has measured after the run, once it has
+    others = models.ManyToManyField(Recording, related_name="+")  # that the panel has asked for beside it
     verdicts = models.JSONField(default=dict)  # by the kind of the lab's goals, once it has ended
     shared = models.BooleanField(default=False)
     created = models.DateTimeField(auto_now_add=True)
@@ -255,10 +266,25 @@ class Run(models.Model):
         return self.pace is None
 
     @property
-    def awaits_verdict(self) -> bool:
-        """Tell whether its lab's goals are still to be judged over it."""
+    def kind(self) -> Kind:
+        return KINDS[self.panel]
+
+    @property
+    def awaits_outcome(self) -> bool:
+        """Tell whether its panel has something left to do: only after a run that ended by itself."""
         ended = self.finish_reason not in {"", "cancelled", "deadline"}
-        return ended and self.lab is not None and not self.verdicts
+        return ended and self.kind.has_more and self.outcome is None
+
+    @property
+    def awaits_verdict(self) -> bool:
+        """Tell whether its panel, or the goals of its lab, have something left to do."""
+        ended = self.finish_reason not in {"", "cancelled", "deadline"}
+        return self.awaits_outcome or (ended and self.lab is not None and not self.verdicts)
+
+    def all_others(self) -> list[Recording]:
+        """Return the recordings that the panel has asked for, in the order in which it did."""
+        through = Run.others.through
+        return [row.recording for row in through.objects.filter(run=self).select_related("recording").order_by("pk")]
 
     @cached_property
     def steps(self) -> list[Step]:

@@ -9,12 +9,12 @@ from django.conf import settings
 import generation
 from quizsite.labs.validation import LabSpec, Problem, prove
 
-JUDGES = ("clauses.py", "goals.py", "validation.py")
+JUDGES = ("clauses.py", "validation.py", "goals/*.py", "panels/kind.py", "panels/bench.py")
 
 
 def proved(spec: LabSpec) -> list[Problem]:
     """Prove a lab by running it, unless this very lab has been proved by this very code."""
-    proof = settings.VAR_DIR / "proofs" / sha256((spec.model_dump_json() + _code()).encode()).hexdigest()
+    proof = settings.VAR_DIR / "proofs" / sha256((spec.model_dump_json() + _code(spec.panel)).encode()).hexdigest()
     if proof.exists():
         return []
     problems = prove(spec)
@@ -25,8 +25,10 @@ def proved(spec: LabSpec) -> list[Problem]:
 
 
 @cache
-def _code() -> str:
-    """Return a digest of all code that a verdict rests on; it names the models' files, too."""
+def _code(panel: str) -> str:
+    """Return a digest of all code that a verdict in a panel rests on; it names the models' files, too."""
     assert generation.__file__
-    files = [*Path(generation.__file__).parent.rglob("*.py"), *(Path(__file__).parent / name for name in JUDGES)]
+    labs = Path(__file__).parent
+    judges = [file for pattern in (*JUDGES, f"panels/{panel}.py") for file in labs.glob(pattern)]
+    files = [*Path(generation.__file__).parent.rglob("*.py"), *judges]
     return sha256(b"".join(path.read_bytes() for path in sorted(files))).hexdigest()

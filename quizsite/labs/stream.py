@@ -22,16 +22,16 @@ from generation import Loop
 from quizsite.accounts.models import User
 from quizsite.labs import engine
 from quizsite.labs.engine import Show
+from quizsite.labs.frame import concluding_html, finished_html, streaming_panel, waiting_html
 from quizsite.labs.models import Run
-from quizsite.labs.panels.panel import finished_html, judging_html, streaming_panel, waiting_panel
-from quizsite.labs.panels.trace import strip_token
+from quizsite.labs.panels.strip import run_token
 
 Learner = User | AnonymousUser
 
 logger = logging.getLogger(__name__)
 
 RETRY = 1000  # ms until the browser tries again
-JUDGING_SHOWN_EVERY = 0.3  # seconds
+SHOWN_EVERY = 0.3  # seconds
 EXPIRING: set[asyncio.Task[None]] = set()  # a task without a reference may be collected before its end
 
 
@@ -57,10 +57,10 @@ async def _events(run: Run, user: Learner) -> AsyncIterator[str]:
                 yield event
         if not is_whole:
             run = await _in_thread(_run_of, run.pk, user)
-        if await _in_thread(engine.judge, run):
+        if await _in_thread(engine.needs_more, run):
             yield await _in_thread(_finish_event, run, user, is_whole)
             is_whole = True
-            async for event in _judged(run, user):
+            async for event in _concluded(run, user):
                 yield event
         yield await _in_thread(_finish_event, run, user, is_whole)
         yield _event("done", run.n_steps, "")
@@ -100,7 +100,7 @@ async def _shown_steps(run: Run) -> AsyncIterator[str]:
                 else:
                     if show.place != place:
                         place = show.place
-                        yield _event("step", n_steps, await asyncio.to_thread(_heading, run, place))
+                        yield _event("step", n_steps, await asyncio.to_thread(waiting_html, run, place))
                     await _next_news(news)
     finally:
         if not show.watchers and not show.is_stopped:
@@ -110,15 +110,16 @@ async def _shown_steps(run: Run) -> AsyncIterator[str]:
             task.add_done_callback(EXPIRING.discard)
 
 
-async def _judged(run: Run, user: Learner) -> AsyncIterator[str]:
-    """Show the lab's other runs, such as its five seeds, until the verdict stands."""
-    judging, before = await _in_thread(engine.judge_soon, run), ""
-    while not judging.is_done:
-        html = await _in_thread(judging_html, run, user)
-        if html != before:
-            before = html
-            yield _event("step", run.n_steps, html)
-        await asyncio.sleep(JUDGING_SHOWN_EVERY)
+async def _concluded(run: Run, user: Learner) -> AsyncIterator[str]:
+    """Show what comes after a run, such as the other side of a comparison or a lab's five seeds, until all is done."""
+    conclusion, before = await _in_thread(engine.conclude_soon, run), ""
+    with conclusion.watched():
+        while not conclusion.is_done:
+            html = await _in_thread(concluding_html, run, user)
+            if html != before:
+                before = html
+                yield _event("step", run.n_steps, html)
+            await asyncio.sleep(SHOWN_EVERY)
 
 
 async def _next_news(news: asyncio.Event) -> None:
@@ -144,27 +145,22 @@ def _run_of(run_id: UUID, user: Learner) -> Run:
 def _snapshot(show: Show, n_steps: int) -> tuple[int, Loop | None, str]:
     """Return the run up to a step, whole: for whoever connects again, and where earlier tokens change."""
     panel = streaming_panel(show.run, show.live.steps[:n_steps])
-    trace = panel.trace
-    assert trace
-    html = render_to_string("labs/trace.html#snapshot", {"panel": panel, "oob": True})
-    return n_steps, trace.loop, _event("step", n_steps, html)
+    html = render_to_string("labs/panel.html#snapshot", {"panel": panel, "oob": True})
+    return n_steps, panel.loop, _event("step", n_steps, html)
 
 
 def _steps(show: Show, before: int, number: int, loop: Loop | None) -> tuple[int, Loop | None, str]:
     """Render the run up to a step: what that step adds where it is the next one, or all of it."""
-    panel = streaming_panel(show.run, show.live.steps[:number])
-    trace = panel.trace
-    assert trace
-    same_loop = (loop and (loop.period, loop.start)) == (trace.loop and (trace.loop.period, trace.loop.start))
+    steps, kind = show.live.steps[:number], show.run.kind
     holds_back = bool(show.run.recording.params.stop)  # then earlier tokens may change
-    part = "appended" if same_loop and not holds_back and number == before + 1 else "snapshot"
-    context = {"panel": panel, "token": strip_token(show.live.steps[number - 1], trace.loop), "oob": True}
-    return number, trace.loop, _event("step", number, render_to_string(f"labs/trace.html#{part}", context))
-
-
-def _heading(run: Run, place: int) -> str:
-    """Render a run's place in the queue, or that it is going on."""
-    return render_to_string("labs/trace.html#heading", {"panel": waiting_panel(run, place), "oob": True})
+    if not kind.appends or holds_back or number != before + 1:
+        return _snapshot(show, number)
+    panel = streaming_panel(show.run, steps)
+    if (loop and (loop.period, loop.start)) != (panel.loop and (panel.loop.period, panel.loop.start)):
+        return _snapshot(show, number)
+    context = {"panel": panel, "token": run_token(steps[-1], panel.loop), "oob": True}
+    html = render_to_string(kind.template + "#appended", context) + render_to_string("labs/panel.html#moved", context)
+    return number, panel.loop, _event("step", number, html)
 
 
 def _finish_event(run: Run, user: Learner, is_whole: bool) -> str:

@@ -9,6 +9,7 @@ urlpatterns = [
     path("lab/", views.open_lab, name="open"),
     path("lab/models/", model_pages.models_page, name="models"),
     path("lab/models/missing/", model_pages.missing, name="missing"),
+    path("lab/panel/<slug:name>/", views.open_panel, name="panel"),
     path("lab/<slug:slug>/", views.lab_page, name="lab"),
     path("runs/<uuid:run_id>/", views.run_page, name="run"),
     path("runs/<uuid:run_id>/stream/", stream.run_stream, name="stream"),

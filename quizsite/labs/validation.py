@@ -21,10 +21,14 @@ from generation import (
     load_model,
     missing_models,
 )
-from quizsite.labs.clauses import Generate, Run, Settings, Setup, Verdict
-from quizsite.labs.goals import Goal
+from quizsite.labs.clauses import Generate, Inputs, Outcome, Run, Settings, Setup, Verdict
+from quizsite.labs.goals import PREDICTION, Goal, PredictedFirst
+from quizsite.labs.panels import KINDS
+from quizsite.labs.panels.bench import Bench
+from quizsite.labs.panels.kind import Kind
 
 TAKEN_SLUGS = {"models"}  # addresses under /lab/ that are no lab's
+N_HINTS = 3
 N_SEEDS = 5
 QUICK_MODELS = {"sky"}  # so quick that their labs are proved at each load, and their tokens paced for the eye
 OVER_SEEDS = {"cure_loop", "same_as_greedy"}  # goals that a single run cannot meet
@@ -56,16 +60,26 @@ class LabSpec(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     title: str = Field(min_length=3, max_length=80)
-    panel: Literal["trace"] = "trace"
+    panel: str = "trace"
     facts: list[FactId] = Field(min_length=1, max_length=3)
     model: str
     prompt: str = Field(default="", max_length=2000)
     chat: list[Message] = Field(default=[], max_length=20)
     first_step: str = Field(default="", max_length=80)  # the lab that leads to this one, on the toy
-    start: Settings
-    allowed: list[str]
+    start: Settings = {}
+    inputs: Inputs = {}  # of the panel, at the start
+    allowed: list[str]  # settings and inputs that the learner may change
     seeds: list[int] = Field(default=[], max_length=N_SEEDS)
     goals: list[Annotated[Goal, Field(discriminator="kind")]] = Field(min_length=1, max_length=2)
+    hints: list[Annotated[str, Field(min_length=10, max_length=300)]] = Field(default=[], max_length=N_HINTS)
+    explanation: str = Field(default="", max_length=2000)  # Markdown, shown once all goals are met
+
+    @field_validator("panel", mode="after")
+    @classmethod
+    def _panel_is_known(cls, panel: str) -> str:
+        if panel not in KINDS:
+            raise ValueError(f"panel must be one of {', '.join(KINDS)}, got {panel!r}")
+        return panel
 
     @model_validator(mode="after")
     def _prompt_or_chat(self) -> Self:
@@ -78,6 +92,9 @@ class LabSpec(BaseModel):
         kinds = [goal.kind for goal in self.goals]
         if len(set(kinds)) < len(kinds):
             raise ValueError(f"goals must be of different kinds, got {kinds[0]} twice")
+        guess = self.prediction
+        if guess and not 2 <= len(guess.answers) == len(guess.values):
+            raise ValueError(f"a prediction must have two answers or more, and a value for each, got {guess.values}")
         for kind in OVER_SEEDS & set(kinds):
             if len(self.seeds) != N_SEEDS:
                 raise ValueError(f"the goal {kind} needs {N_SEEDS} seeds, got {len(self.seeds)}")
@@ -97,21 +114,40 @@ class LabSpec(BaseModel):
         params_of({}, start)
         return start
 
-    @field_validator("allowed", mode="after")
-    @classmethod
-    def _allowed_are_settings(cls, allowed: list[str]) -> list[str]:
-        known = SamplingParams().as_dict()
-        unknown = [name for name in allowed if name not in known]
-        if unknown:
-            raise ValueError(f"allowed must name settings ({', '.join(known)}), got {unknown[0]!r}")
-        return allowed
-
     @field_validator("seeds", mode="after")
     @classmethod
     def _seeds_are_five(cls, seeds: list[int]) -> list[int]:
         if seeds and len(set(seeds)) != N_SEEDS:
             raise ValueError(f"seeds must be {N_SEEDS} different numbers, got {seeds}")
         return seeds
+
+    @model_validator(mode="after")
+    def _inputs_are_the_panels(self) -> Self:
+        read_inputs(self.kind, {}, self.inputs)
+        for goal in self.goals:
+            read_inputs(self.kind, self.inputs, goal.solution_inputs)
+        return self
+
+    @model_validator(mode="after")
+    def _allowed_are_known(self) -> Self:
+        known = [*SamplingParams().as_dict(), *self.kind.inputs.base_fields]
+        unknown = [name for name in self.allowed if name not in known]
+        if unknown:
+            raise ValueError(f"allowed must name settings or inputs ({', '.join(known)}), got {unknown[0]!r}")
+        return self
+
+    @property
+    def kind(self) -> Kind:
+        return KINDS[self.panel]
+
+    @property
+    def prediction(self) -> PredictedFirst | None:
+        """The prediction that the learner commits before a run, if the lab asks for one."""
+        return next((goal for goal in self.goals if isinstance(goal, PredictedFirst)), None)
+
+    @property
+    def start_inputs(self) -> Inputs:
+        return read_inputs(self.kind, {}, self.inputs)
 
     @property
     def is_quick(self) -> bool:
@@ -126,38 +162,75 @@ class LabSpec(BaseModel):
     def start_params(self) -> SamplingParams:
         return params_of({}, self.start)
 
-    def setup(self, params: SamplingParams) -> Setup:
-        """Return the lab's model and prompt under some settings."""
-        return Setup(self.model, self.prompt, params, [message.model_dump() for message in self.chat])
+    def setup(self, params: SamplingParams, inputs: Inputs | None = None) -> Setup:
+        """Return what the model is asked under settings and inputs; the inputs of the start where none are given."""
+        setup = Setup(self.model, self.prompt, params, [message.model_dump() for message in self.chat])
+        return self.kind.asked(setup, self.start_inputs if inputs is None else inputs)
 
     def judge(
-        self, params: SamplingParams, forced: Mapping[int, int] | None = None, record: Record | None = None
+        self,
+        params: SamplingParams,
+        forced: Mapping[int, int] | None = None,
+        inputs: Inputs | None = None,
+        record: Record | None = None,
     ) -> list[Verdict]:
         """Run the lab's model under the settings and judge every goal; `record` runs it elsewhere than here and now."""
-        setup, runner = self.setup(params), record or run_here
+        given = self.start_inputs if inputs is None else inputs
+        setup, bench = self.setup(params, given), Bench(record or run_here)
 
         def others(wanted: list[SamplingParams]) -> list[Generation]:
-            return [runner(self.setup(params), {}) for params in wanted]
+            return [bench.record(self.setup(params, given)) for params in wanted]
 
-        run = self.run_of(setup, runner(setup, forced or {}), others)
+        generation = bench.runner(setup, forced or {}) if self.kind.generates else None
+        outcome = self.kind.after(setup, given, generation, bench)
+        run = self.run_of(setup, generation, others, given, outcome)
         return [goal.judge(run) for goal in self.goals]
 
     def judge_solution(self, number: int, record: Record | None = None) -> Verdict:
         """Run the solution of a goal, counted from 0, and judge that goal."""
         goal = self.goals[number]
-        params, forced = params_of(self.start, goal.solution), getattr(goal, "solution_forced", None)
-        return self.judge(params, forced, record)[number]
+        inputs = read_inputs(self.kind, self.inputs, goal.solution_inputs)
+        return self.judge(params_of(self.start, goal.solution), goal.solution_forced, inputs, record)[number]
 
-    def run_of(self, setup: Setup, generation: Generation, generate: Generate) -> Run:
+    def run_of(
+        self, setup: Setup, generation: Generation | None, generate: Generate, inputs: Inputs, outcome: Outcome
+    ) -> Run:
         """Return a run to be judged against this lab; `generate` gives the other runs that a goal asks for."""
         return Run(
             start=self.setup(self.start_params),
             setup=setup,
-            generation=generation,
+            made=generation,
             allowed=tuple(self.allowed),
             seeds=tuple(self.seeds),
             generate=generate,
+            start_inputs=self.start_inputs,
+            inputs=inputs,
+            outcome=outcome,
         )
+
+
+def read_inputs(kind: Kind, start: Inputs, changes: Inputs) -> Inputs:
+    """Return a panel's inputs, at their start where nothing is said, as the panel's own form cleans them.
+
+    A prediction is not the panel's, and is passed on.
+
+    Raises
+    ------
+    ValueError
+        Names the input, the rule and the value.
+    """
+    form = kind.inputs()
+    given = {name: field.initial for name, field in form.fields.items()} | start | changes
+    prediction = {PREDICTION: given.pop(PREDICTION)} if PREDICTION in given else {}
+    unknown = [name for name in given if name not in form.fields]
+    if unknown:
+        known = ", ".join(form.fields) or "none"
+        raise ValueError(f"the panel {kind.name} has no input {unknown[0]!r}; it has {known}")
+    form = kind.inputs(given)
+    if not form.is_valid():
+        name, problems = next(iter(form.errors.items()))
+        raise ValueError(f"{name}: {problems[0]}, got {str(given.get(name))[:60]!r}")
+    return form.cleaned_data | prediction
 
 
 def params_of(start: Settings, changes: Settings) -> SamplingParams:

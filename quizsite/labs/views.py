@@ -13,21 +13,33 @@ from generation import missing_models
 from quizsite.accounts.guests import learner_key, learner_of
 from quizsite.htmx import HtmxRequest, number_in, render_part
 from quizsite.labs import engine
+from quizsite.labs.clauses import Inputs
 from quizsite.labs.forms import DEFAULT_PACE, RunForm
+from quizsite.labs.frame import Panel, lab_panel, open_address
 from quizsite.labs.models import Lab, NotNow, Recording, Run
-from quizsite.labs.panels.panel import Panel, lab_panel
+from quizsite.labs.panels import KINDS
+from quizsite.labs.panels.kind import Kind
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def open_lab(request: HtmxRequest) -> HttpResponse:
-    """Show the open laboratory, with every lab beside it; a POST starts a run."""
-    return _panel_page(request, None, {"labs": Lab.objects.all(), "missing_models": missing_models()})
+    """Show the open laboratory with its first panel; a POST starts a run."""
+    return _open_panel(request, next(iter(KINDS.values())))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def open_panel(request: HtmxRequest, name: str) -> HttpResponse:
+    """Show another panel of the open laboratory."""
+    if name not in KINDS:
+        raise Http404(f"there is no panel {name}")
+    return _open_panel(request, KINDS[name])
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def lab_page(request: HtmxRequest, slug: str) -> HttpResponse:
     """Show a lab; a POST starts a run and shows it coming. htmx gets only the panel."""
-    return _panel_page(request, get_object_or_404(Lab, slug=slug), {})
+    lab = get_object_or_404(Lab, slug=slug)
+    return _panel_page(request, lab.spec.kind, lab, {})
 
 
 @require_safe
@@ -39,9 +51,9 @@ def run_page(request: HtmxRequest, run_id: UUID) -> HttpResponse:
     learner_key(request)  # the page can start a run
     is_owner = run.learner == request.user
     learner = request.user if is_owner else AnonymousUser()  # another's goals are not this run's
-    panel = lab_panel(run.lab, learner, run.get_absolute_url(), run=run, chosen=chosen)
+    panel = lab_panel(run.kind, run.lab, learner, run.get_absolute_url(), run=run, chosen=chosen)
     context = {"panel": panel, "run": run, "is_owner": is_owner}
-    return render_part(request, "labs/run.html", "labs/trace.html#step", context)
+    return render_part(request, "labs/run.html", "panels/trace.html#step", context)
 
 
 @require_POST
@@ -61,7 +73,8 @@ def take_token(request: HtmxRequest, run_id: UUID) -> HttpResponse:
     recording = engine.with_token(run, step, token_id) if token_id or typed == "0" else None
     if recording is None:
         raise Http404("there is no such step or token")
-    return _started(request, run.lab, recording, int(DEFAULT_PACE), {}, RunForm(lab=run.lab, run=run))
+    form = RunForm(kind=run.kind, lab=run.lab, run=run)
+    return _started(request, form, recording, run.inputs, int(DEFAULT_PACE), {})
 
 
 @require_POST
@@ -73,49 +86,60 @@ def share_run(request: HtmxRequest, run_id: UUID) -> HttpResponse:
     return redirect(run)
 
 
-def _panel_page(request: HtmxRequest, lab: Lab | None, context: dict[str, object]) -> HttpResponse:
+def _open_panel(request: HtmxRequest, kind: Kind) -> HttpResponse:
+    panels = [(other, open_address(other)) for other in KINDS.values()]
+    context: dict[str, object] = {"labs": Lab.objects.all(), "missing_models": missing_models(), "panels": panels}
+    return _panel_page(request, kind, None, context)
+
+
+def _panel_page(request: HtmxRequest, kind: Kind, lab: Lab | None, context: dict[str, object]) -> HttpResponse:
     if request.method == "POST":
-        return _pressed(request, lab, context)
+        return _pressed(request, kind, lab, context)
     learner_key(request)  # the page can start a run
     at_start = request.GET.get("from") == "start"
-    run = None if at_start else Run.objects.by(request.user).latest_in(lab)
-    return _show(request, context, lab_panel(lab, request.user, _page_of(request), run=run))
+    run = None if at_start else Run.objects.by(request.user).latest_in(lab, kind.name)
+    return _show(request, context, lab_panel(kind, lab, request.user, _page_of(request), run=run))
 
 
-def _pressed(request: HtmxRequest, lab: Lab | None, context: dict[str, object]) -> HttpResponse:
+def _pressed(request: HtmxRequest, kind: Kind, lab: Lab | None, context: dict[str, object]) -> HttpResponse:
     """Run or Step was pressed: start a run, or show the next token of the one by hand."""
-    form = RunForm(request.POST, lab=lab)
+    edit = next((edit.change for edit in kind.edits if edit.name == request.POST.get("do")), None)
+    if edit:
+        form = RunForm(edit(request.POST.dict()), kind=kind, lab=lab)
+        last = Run.objects.by(request.user).latest_in(lab, kind.name)
+        return _show(request, context, lab_panel(kind, lab, request.user, _page_of(request), form=form, run=last))
+    form = RunForm(request.POST, kind=kind, lab=lab)
     if form.is_valid():
         pace = None if request.POST.get("do") == "step" else int(form.pace)
-        return _started(request, lab, form.recording(), pace, context, form)
-    last = Run.objects.by(request.user).latest_in(lab)
-    panel = lab_panel(lab, request.user, _page_of(request), form=form, run=last, notice=form.problem)
+        return _started(request, form, form.recording(), form.inputs, pace, context)
+    last = Run.objects.by(request.user).latest_in(lab, kind.name)
+    panel = lab_panel(kind, lab, request.user, _page_of(request), form=form, run=last, notice=form.problem)
     return _show(request, context, panel, status=422)
 
 
 def _started(
     request: HtmxRequest,
-    lab: Lab | None,
+    form: RunForm,
     recording: Recording,
+    inputs: Inputs,
     pace: int | None,
     context: dict[str, object],
-    form: RunForm,
 ) -> HttpResponse:
     """Start a run and show it coming; without JavaScript, send the browser to the finished run."""
-    back = _page_of(request)
+    back, kind, lab = _page_of(request), form.kind, form.lab
     try:
-        run = engine.press(learner_of(request), lab, recording, pace)
+        run = engine.press(learner_of(request), lab, kind, recording, inputs, pace)
     except NotNow as error:
-        last = Run.objects.by(request.user).latest_in(lab)
-        panel = lab_panel(lab, request.user, back, form=form, run=last, notice=str(error))
+        last = Run.objects.by(request.user).latest_in(lab, kind.name)
+        panel = lab_panel(kind, lab, request.user, back, form=form, run=last, notice=str(error))
         response = _show(request, context, panel, status=429)
         response["Retry-After"] = str(error.retry_after)
         return response
     if request.htmx:
-        return _show(request, context, lab_panel(lab, request.user, back, form=form, run=run))
+        return _show(request, context, lab_panel(kind, lab, request.user, back, form=form, run=run))
     if run.is_open and not run.is_by_hand:
         engine.finish(run)
-    engine.judge_now(run)
+    engine.conclude_now(run)
     # a refresh starts nothing; a run's page would show the old run
     if back.startswith("/runs/"):
         return redirect(run)
@@ -124,7 +148,7 @@ def _started(
 
 
 def _show(request: HtmxRequest, context: dict[str, object], panel: Panel, status: int = 200) -> HttpResponse:
-    return render_part(request, "labs/lab.html", "labs/trace.html#panel", context | {"panel": panel}, status)
+    return render_part(request, "labs/lab.html", "labs/panel.html#panel", context | {"panel": panel}, status)
 
 
 def _page_of(request: HtmxRequest) -> str:

@@ -12,9 +12,9 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from quizsite.accounts.guests import learner_key, learner_of
 from quizsite.htmx import HtmxRequest, number_in, render_part
+from quizsite.labs.frame import lab_panel
 from quizsite.labs.models import Lab, Run
-from quizsite.labs.panels.panel import lab_panel
-from quizsite.labs.panels.trace import looping_replay
+from quizsite.labs.replay import looping_replay
 from quizsite.questions.kinds import kind_named
 from quizsite.questions.kinds.kind import NotAnswered
 from quizsite.questions.models import Question, QuestionVersion
@@ -113,8 +113,8 @@ def _question_page(
     if version.lab and not request.htmx:
         at_start = request.GET.get("from") == "start"
         lab = version.lab.step_to_show(request.GET.get("lab", ""))
-        run = None if at_start else Run.objects.by(request.user).latest_in(lab)
-        context["panel"] = lab_panel(lab, request.user, request.path, run=run, steps=version.lab.steps)
+        run = None if at_start else Run.objects.by(request.user).latest_in(lab, lab.panel)
+        context["panel"] = lab_panel(lab.spec.kind, lab, request.user, request.path, run=run, steps=version.lab.steps)
     return render_part(request, "quizzes/question.html", "quizzes/question.html#question", context, status)
 
 

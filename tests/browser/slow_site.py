@@ -1,4 +1,4 @@
-"""The site with a model that takes its time, and marks the begin and end of its passes in a file, for tests of the stream."""
+"""The site with a model that takes its time and marks each pass in a file, for tests of the stream."""
 
 import os
 import time

@@ -36,7 +36,7 @@ def run_of(params: SamplingParams, start: SamplingParams = START, prompt: str = 
     run = Run(
         start=Setup("sky", PROMPT, start),
         setup=Setup("sky", prompt, params),
-        generation=generate(SKY, prompt, params),
+        made=generate(SKY, prompt, params),
         allowed=("temperature", "top_k", "top_p"),
         seeds=SEEDS,
         generate=rerun,
@@ -74,7 +74,7 @@ def test_another_prompt_or_a_forced_token_is_not_a_reproduction():
     forced = generate(SKY, PROMPT, greedy, forced={1: 3})
 
     assert "Model, prompt and length" in failing(ReproduceLoop(), run_of(greedy, prompt="blue"))
-    assert failing(ReproduceLoop(), run_of(greedy, generation=forced)) == {"No token taken by hand": "1"}
+    assert failing(ReproduceLoop(), run_of(greedy, made=forced)) == {"No token taken by hand": "1"}
 
 
 @pytest.mark.parametrize("temperature", [0.8, 1.0, 1.2])
@@ -118,7 +118,7 @@ def test_gibberish_is_no_cure_where_a_cap_is_set():
 
 def test_a_run_that_was_stopped_is_no_cure():
     run = run_of(replace(START, temperature=1))
-    stopped = replace(run, generation=replace(run.generation, finish_reason="cancelled"))
+    stopped = replace(run, made=replace(run.generation, finish_reason="cancelled"))
 
     assert failing(CURE, stopped)["Ended by itself or by the limit"] == "stopped"
 
@@ -163,7 +163,7 @@ def early(forced: dict[int, int], params: SamplingParams | None = None) -> Run:
     return Run(
         start=Setup("sky", prompt, start),
         setup=Setup("sky", prompt, params),
-        generation=generate(SKY, prompt, params, forced),
+        made=generate(SKY, prompt, params, forced),
         allowed=(),
         seeds=(),
         generate=lambda wanted: [generate(SKY, prompt, other) for other in wanted],
@@ -254,7 +254,7 @@ def prose(text: str, max_new_tokens: int) -> Run:
     return Run(
         start=Setup("bytes", "", start),
         setup=Setup("bytes", "", params),
-        generation=write(params),
+        made=write(params),
         allowed=("max_new_tokens",),
         seeds=(),
         generate=lambda wanted: [write(other) for other in wanted],
@@ -275,7 +275,7 @@ def test_an_end_after_another_beginning_is_not_the_same_answer():
     run = prose("The sky is blue.", 40)
     other = generate(ByteModel([*b"No.", ByteModel.eos_token_id]), "", run.setup.params)
 
-    assert failing(EndsByItself(), replace(run, generation=other)) == {"The same first 10 tokens": "no"}
+    assert failing(EndsByItself(), replace(run, made=other)) == {"The same first 10 tokens": "no"}
 
 
 def test_a_penalty_that_takes_a_needed_repetition_away_breaks_the_answer():

@@ -8,7 +8,7 @@ from django.contrib.auth.models import AnonymousUser
 from quizsite.accounts.models import User
 from quizsite.labs import engine
 from quizsite.labs.models import Lab, LabResult, Run
-from quizsite.labs.panels.trace import per_cent
+from quizsite.labs.panels.strip import per_cent
 from quizsite.labs.validation import OVER_SEEDS
 
 
@@ -33,8 +33,8 @@ def goal_views(lab: Lab, run: Run | None, learner: User | AnonymousUser) -> list
         result.goal: result
         for result in LabResult.objects.filter(lab=lab, learner=learner.pk or 0).select_related("run")
     }
-    judging = engine.judging_of(run) if run and run.lab_id == lab.pk else None
-    waiting_seeds = [asdict(seed) for seed in judging.seeds()] if judging else []
+    conclusion = engine.conclusion_of(run) if run and run.lab_id == lab.pk else None
+    waiting_seeds = [asdict(seed) for seed in conclusion.seed_runs()] if conclusion else []
     views = []
     for goal in lab.spec.goals:
         verdict = run.verdicts.get(goal.kind) if run and run.lab_id == lab.pk else None
@@ -55,7 +55,7 @@ def goal_views(lab: Lab, run: Run | None, learner: User | AnonymousUser) -> list
         elif verdict:
             views.append(GoalView(goal.title, goal.short, "unmet", "Not yet", "", **parts, seeds=seeds))
         else:
-            wanted = "Being judged: its other runs are on their way." if judging else goal.wanted
+            wanted = "Being judged: its other runs are on their way." if conclusion else goal.wanted
             seeds = waiting_seeds if goal.kind in OVER_SEEDS else []
             views.append(GoalView(goal.title, goal.short, "open", "Not yet", wanted, seeds=seeds))
     return views

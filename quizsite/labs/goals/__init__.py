@@ -1,0 +1,42 @@
+"""The goals of a lab: plain Python over recorded runs, never over what a browser posts.
+
+A new goal is one class, named here in `Goal`.
+"""
+
+from quizsite.labs.goals.cost import CacheChangesCost
+from quizsite.labs.goals.ends import CutOff, EndsByItself
+from quizsite.labs.goals.loops import BreaksAnswer, CureLoop, ReproduceLoop, StillLoops
+from quizsite.labs.goals.predictions import PREDICTION, PredictedFirst
+from quizsite.labs.goals.selection import EarlyWrongToken, ExactlyNSurvive, OrderMatters, SameAsGreedy
+
+__all__ = [
+    "PREDICTION",
+    "BreaksAnswer",
+    "CacheChangesCost",
+    "CureLoop",
+    "CutOff",
+    "EarlyWrongToken",
+    "EndsByItself",
+    "ExactlyNSurvive",
+    "Goal",
+    "OrderMatters",
+    "PredictedFirst",
+    "ReproduceLoop",
+    "SameAsGreedy",
+    "StillLoops",
+]
+
+Goal = (
+    ReproduceLoop
+    | CureLoop
+    | StillLoops
+    | BreaksAnswer
+    | SameAsGreedy
+    | EarlyWrongToken
+    | CutOff
+    | EndsByItself
+    | OrderMatters
+    | ExactlyNSurvive
+    | CacheChangesCost
+    | PredictedFirst
+)
