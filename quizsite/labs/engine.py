@@ -34,6 +34,7 @@ from generation import (
     fingerprint,
     inspect,
     load_model,
+    pieces,
 )
 from quizsite.accounts.models import User
 from quizsite.labs.clauses import Clause, Inputs, Outcome, SeedRun, Setup, Verdict
@@ -336,6 +337,22 @@ def with_token(run: Run, step: int, token_id: int) -> Recording | None:
         return None
     before = {int(at): taken for at, taken in recording.forced.items() if int(at) < step}
     return Recording.objects.of(recording.setup, before | {step: token_id})
+
+
+def token_typed(run: Run, typed: str) -> int:
+    """Return the one token that a text is.
+
+    Raises
+    ------
+    PromptError
+        If it is none, or several.
+    """
+    model = load_model(run.recording.model)
+    ids = model.encode(typed)
+    if len(ids) != 1:
+        shown = ", ".join(repr(piece) for piece in pieces(model, ids)[:8])
+        raise PromptError(f"one token must be typed, but {typed!r} is {len(ids)}{': ' if ids else ''}{shown}")
+    return ids[0]
 
 
 def finish(run: Run) -> None:

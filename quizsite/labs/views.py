@@ -9,7 +9,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from generation import missing_models
+from generation import PromptError, missing_models
 from quizsite.accounts.guests import learner_key, learner_of
 from quizsite.htmx import HtmxRequest, number_in, render_part
 from quizsite.labs import engine
@@ -68,12 +68,16 @@ def stop_run(request: HtmxRequest, run_id: UUID) -> HttpResponse:
 def take_token(request: HtmxRequest, run_id: UUID) -> HttpResponse:
     """Take another token at a step of a run: a new run goes on from there, the old one stays."""
     run = get_object_or_404(Run.objects.with_recording().visible_to(request.user), pk=run_id)
-    step, typed = number_in(request.POST.get("step")), request.POST.get("token_id")
-    token_id = number_in(typed)
-    recording = engine.with_token(run, step, token_id) if token_id or typed == "0" else None
+    form = RunForm(kind=run.kind, lab=run.lab, run=run)
+    step, typed, posted = number_in(request.POST.get("step")), request.POST.get("typed"), request.POST.get("token_id")
+    try:
+        token_id = engine.token_typed(run, typed) if typed is not None else number_in(posted)
+    except PromptError as error:
+        panel = lab_panel(run.kind, run.lab, request.user, _page_of(request), run=run, chosen=step, notice=str(error))
+        return _show(request, {}, panel, status=422)
+    recording = engine.with_token(run, step, token_id) if token_id or typed is not None or posted == "0" else None
     if recording is None:
         raise Http404("there is no such step or token")
-    form = RunForm(kind=run.kind, lab=run.lab, run=run)
     return _started(request, form, recording, run.inputs, int(DEFAULT_PACE), {})
 
 

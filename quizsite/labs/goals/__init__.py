@@ -3,6 +3,7 @@
 A new goal is one class, named here in `Goal`.
 """
 
+from quizsite.labs.goals.comparisons import CureBeside, SameTextBeside
 from quizsite.labs.goals.cost import CacheChangesCost
 from quizsite.labs.goals.ends import CutOff, EndsByItself
 from quizsite.labs.goals.loops import BreaksAnswer, CureLoop, ReproduceLoop, StillLoops
@@ -13,6 +14,7 @@ __all__ = [
     "PREDICTION",
     "BreaksAnswer",
     "CacheChangesCost",
+    "CureBeside",
     "CureLoop",
     "CutOff",
     "EarlyWrongToken",
@@ -23,6 +25,7 @@ __all__ = [
     "PredictedFirst",
     "ReproduceLoop",
     "SameAsGreedy",
+    "SameTextBeside",
     "StillLoops",
 ]
 
@@ -38,5 +41,7 @@ Goal = (
     | OrderMatters
     | ExactlyNSurvive
     | CacheChangesCost
+    | CureBeside
+    | SameTextBeside
     | PredictedFirst
 )

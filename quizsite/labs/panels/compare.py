@@ -83,8 +83,14 @@ def side_b(setup: Setup, inputs: Inputs) -> Setup:
 def after(setup: Setup, inputs: Inputs, generation: Generation | None, ask: Instruments) -> Outcome:
     """Run B, and say where it leaves A."""
     assert generation
-    other = ask.record(side_b(setup, inputs))
-    return {"parts_at": _parts_at(generation.steps, other.steps)}
+    b_setup = side_b(setup, inputs)
+    other = ask.record(b_setup)
+    looping = [name for name, run in (("A", generation), ("B", other)) if run.loop]
+    return {
+        "settings_of_b": b_setup.params.as_dict(),
+        "parts_at": _parts_at(generation.steps, other.steps),
+        "looping": " and ".join(looping) or "neither",
+    }
 
 
 def view(shown: Shown) -> Comparison:

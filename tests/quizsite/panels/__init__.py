@@ -1,0 +1,1 @@
+"""The panels, each over real runs of the toy."""
