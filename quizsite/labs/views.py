@@ -53,7 +53,7 @@ def run_page(request: HtmxRequest, run_id: UUID) -> HttpResponse:
     learner = request.user if is_owner else AnonymousUser()  # another's goals are not this run's
     panel = lab_panel(run.kind, run.lab, learner, run.get_absolute_url(), run=run, chosen=chosen)
     context = {"panel": panel, "run": run, "is_owner": is_owner}
-    return render_part(request, "labs/run.html", "panels/trace.html#step", context)
+    return render_part(request, "labs/run.html", run.kind.step_part, context)
 
 
 @require_POST

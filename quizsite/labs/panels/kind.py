@@ -123,6 +123,8 @@ class Kind:
     appends : bool
         Whether the template has partials `appended` for one new token and `snapshot` for all of them, each part
         swapped by its id; else the whole body is sent with each token.
+    step_part : str
+        The part of a template that `?step=` on a run's page swaps; its element has the id `step`.
     edits : sequence of Edit
     """
 
@@ -138,6 +140,7 @@ class Kind:
     asks_prompt: bool = True
     asks_model: bool = True
     appends: bool = False
+    step_part: str = "panels/trace.html#step"
     edits: tuple[Edit, ...] = ()
     open_start: Mapping[str, Any] = field(default_factory=dict)  # settings and inputs of the open lab
 
