@@ -5,14 +5,22 @@ It is plain NumPy and knows nothing of the site. A token's way is straight: prom
 """
 
 from generation.batching import Job, Limits, Load, SharedEngine
-from generation.catalogue import ModelFacts, list_models, load_model, missing_models, model_digest, model_facts
+from generation.catalogue import (
+    ModelFacts,
+    gguf_file,
+    list_models,
+    load_model,
+    missing_models,
+    model_digest,
+    model_facts,
+)
 from generation.chat import encode_chat, render_chat
 from generation.checkpoints import fetch, fetch_state
-from generation.decoding import Model, encode_prompt, generate, pieces, run, stream, token_name
+from generation.decoding import Model, encode_prompt, generate, pieces, run, stream, token_bytes, token_name
 from generation.errors import EngineBusy, LogitsError, ModelUnavailable, PromptError, SettingError
 from generation.inspection import MAX_INSPECTED, Inspection, fingerprint, inspect
 from generation.kv_cache import KVCache
-from generation.params import SamplingParams, parse_setting
+from generation.params import SamplingParams, parse_setting, without_effect
 from generation.records import (
     RECORD_FORMAT,
     Candidate,
@@ -58,6 +66,7 @@ __all__ = [
     "fingerprint",
     "generate",
     "generation_from_dict",
+    "gguf_file",
     "inspect",
     "list_models",
     "load_model",
@@ -72,5 +81,7 @@ __all__ = [
     "seq_rep_n",
     "step_from_dict",
     "stream",
+    "token_bytes",
     "token_name",
+    "without_effect",
 ]

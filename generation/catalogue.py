@@ -51,6 +51,14 @@ def list_models() -> list[str]:
     return [*MODELS, *filter(is_there, SOURCES), *files]
 
 
+def gguf_file(name: str) -> str:
+    """Return the name of the GGUF file that a model comes from, for other engines; "" for one that has none."""
+    if name in SOURCES:
+        return Path(SOURCES[name].member).name
+    path = _gguf_files().get(name)
+    return path.name if path else ""
+
+
 def missing_models() -> list[str]:
     """Names of the models that could be fetched and have not been."""
     return [name for name in SOURCES if not is_there(name)]

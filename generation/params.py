@@ -82,6 +82,24 @@ class SamplingParams:
         return asdict(self) | {"stop": list(self.stop)}
 
 
+def without_effect(params: SamplingParams) -> dict[str, str]:
+    """Return the settings that are on and can change nothing at these values, each with the reason.
+
+    What depends on the text, such as a top-p that cuts nothing at some step, is noted on that step.
+    """
+    neutral, idle = SamplingParams(), {}
+    drawn = ("top_k", "top_p", "min_p", "temperature_last", "seed")
+    if params.is_greedy:
+        idle = dict.fromkeys(drawn, "greedy decoding takes the most likely token")
+    elif params.top_k == 1:
+        idle = dict.fromkeys(("temperature", "top_p", "min_p", "temperature_last", "seed"), "top-k leaves one token")
+    elif params.temperature == 1 or (params.top_p == 1 and params.min_p == 0):
+        idle["temperature_last"] = "there is no temperature" if params.temperature == 1 else "top-p and min-p are off"
+    if params.repetition_penalty == 1:
+        idle["penalty_scope"] = "the repetition penalty is off"
+    return {name: reason for name, reason in idle.items() if getattr(params, name) != getattr(neutral, name)}
+
+
 KINDS: dict[str, object] = {field.name: field.type for field in fields(SamplingParams)}
 
 

@@ -49,6 +49,14 @@ document.addEventListener("htmx:responseError", ({ detail }) => {
   say(expired ? "This page is too old to be sent. Copy what you typed, then reload." : "The server could not do that. Nothing was lost; try again.");
 });
 
+document.addEventListener("click", async ({ target }) => {
+  const button = target.closest("[data-copy]");
+  if (!button) return;
+  await navigator.clipboard.writeText(button.previousElementSibling.textContent);
+  button.textContent = "Copied";
+  setTimeout(() => (button.textContent = "Copy"), 2000);
+});
+
 function say(words) {
   const toast = document.createElement("p");
   toast.className = "toast";

@@ -1,5 +1,6 @@
 """The settings form of a panel: fields for what may be changed; the engine judges the values."""
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from generation import (
     SettingError,
     list_models,
     parse_setting,
+    without_effect,
 )
 from quizsite.labs import engine
 from quizsite.labs.clauses import Inputs, Setup
@@ -39,28 +41,120 @@ class Scale:
     high_words: str = ""
     choices: tuple[tuple[str, str], ...] = ()
     is_seldom: bool = False  # folded away where many settings are unlocked
+    about: str = ""  # what it does, in a line
 
 
 SCALES = {
-    "temperature": Scale("Temperature", "slider", 0, 2, 0.05, "0 greedy", "2"),
-    "top_k": Scale("Top-k", "slider", 0, 50, 1, "0 off", "50"),
-    "top_p": Scale("Top-p", "slider", 0.05, 1, 0.05, "0.05", "1 off"),
-    "min_p": Scale("Min-p", "slider", 0, 1, 0.05, "0 off", "1"),
-    "repetition_penalty": Scale("Repetition penalty", "slider", 1, 2, 0.05, "1 off", "2"),
-    "presence_penalty": Scale("Presence penalty", "slider", -2, 2, 0.1, "−2", "2", is_seldom=True),
-    "frequency_penalty": Scale("Frequency penalty", "slider", -2, 2, 0.1, "−2", "2", is_seldom=True),
-    "no_repeat_ngram_size": Scale("No n-gram twice", "slider", 0, 10, 1, "0 off", "10", is_seldom=True),
+    "temperature": Scale(
+        "Temperature",
+        "slider",
+        0,
+        2,
+        0.05,
+        "0 greedy",
+        "2",
+        about="Under 1 the likely tokens gain, over 1 the unlikely ones; their order stays. 0 is greedy.",
+    ),
+    "top_k": Scale(
+        "Top-k",
+        "slider",
+        0,
+        50,
+        1,
+        "0 off",
+        "50",
+        about="Keeps the k most likely tokens and drops the rest, whatever their probabilities are; 0 is off.",
+    ),
+    "top_p": Scale(
+        "Top-p",
+        "slider",
+        0.05,
+        1,
+        0.05,
+        "0.05",
+        "1 off",
+        about="Keeps the most likely tokens up to and with the one that crosses p; 1 is off.",
+    ),
+    "min_p": Scale(
+        "Min-p",
+        "slider",
+        0,
+        1,
+        0.05,
+        "0 off",
+        "1",
+        about="Keeps the tokens that have at least this part of the top token’s probability; 0 is off.",
+    ),
+    "repetition_penalty": Scale(
+        "Repetition penalty",
+        "slider",
+        1,
+        2,
+        0.05,
+        "1 off",
+        "2",
+        about="Makes each token that has been seen less likely, once, however often it was seen; 1 is off.",
+    ),
+    "presence_penalty": Scale(
+        "Presence penalty",
+        "slider",
+        -2,
+        2,
+        0.1,
+        "−2",
+        "2",
+        is_seldom=True,
+        about="Takes this much off the logit of each token that stands in the output; 0 is off.",
+    ),
+    "frequency_penalty": Scale(
+        "Frequency penalty",
+        "slider",
+        -2,
+        2,
+        0.1,
+        "−2",
+        "2",
+        is_seldom=True,
+        about="Takes this much off the logit for each time a token stands in the output; 0 is off.",
+    ),
+    "no_repeat_ngram_size": Scale(
+        "No n-gram twice",
+        "slider",
+        0,
+        10,
+        1,
+        "0 off",
+        "10",
+        is_seldom=True,
+        about="Bans each token that would complete a run of n tokens seen before; 0 is off.",
+    ),
     "penalty_scope": Scale(
         "Penalty counts",
         "menu",
         choices=(("prompt+output", "prompt and output"), ("output", "output alone")),
         is_seldom=True,
+        about="Whether the repetition penalty counts the tokens of the prompt as well.",
     ),
-    "stop": Scale("Stop strings, one a line", "lines", is_seldom=True),
-    "max_new_tokens": Scale("Max tokens"),
-    "seed": Scale("Seed"),
-    "temperature_last": Scale("Temperature last", "switch"),
-    "use_kv_cache": Scale("KV cache", "switch"),
+    "stop": Scale(
+        "Stop strings, one a line",
+        "lines",
+        is_seldom=True,
+        about="The run ends once its text holds one of these, and shows nothing of it.",
+    ),
+    "max_new_tokens": Scale(
+        "Max tokens", about="The run is cut off after so many tokens; the model does not know of it."
+    ),
+    "seed": Scale("Seed", about="Fixes the random number of every step: the same seed and settings, the same text."),
+    "temperature_last": Scale(
+        "Temperature last",
+        "switch",
+        about="Truncates first and heats afterwards, as llama.cpp does; otherwise the other way round.",
+    ),
+    "use_kv_cache": Scale(
+        "KV cache",
+        "switch",
+        about="Keeps what was computed for earlier tokens. Off: each step computes all of the text again.",
+    ),
 }
 FEW = 6  # unlocked settings that stand side by side
 ALWAYS_NAMED = {"temperature", "top_k", "top_p", "repetition_penalty", "max_new_tokens", "seed"}  # when locked
@@ -88,7 +182,15 @@ class Guess:
 class RunForm(forms.Form):
     """What a run is started with. A lab locks its model, its prompt and most settings."""
 
-    def __init__(self, data: Any = None, *, kind: Kind, lab: Lab | None = None, run: Run | None = None) -> None:
+    def __init__(
+        self,
+        data: Any = None,
+        *,
+        kind: Kind,
+        lab: Lab | None = None,
+        run: Run | None = None,
+        offered: Inputs | None = None,
+    ) -> None:
         super().__init__(data)
         self.kind, self.lab = kind, lab
         self.params: SamplingParams | None = None
@@ -117,6 +219,9 @@ class RunForm(forms.Form):
             self.shown, self.shown_inputs = run.recording.params, self.start_inputs | run.inputs
             if not lab:
                 self.start_model, self.start_prompt = run.recording.model, run.recording.prompt
+        self.goes_on = bool(offered) and set(offered or {}) <= set(self.allowed)
+        if offered and self.goes_on:
+            self.shown_inputs = self.shown_inputs | offered
         default_pace = DEFAULT_PACE if self.start_model in QUICK_MODELS else AS_MADE
         self.start_pace = str(run.pace) if run and run.pace is not None else default_pace
         self.chat = lab.chat if lab else []
@@ -191,8 +296,20 @@ class RunForm(forms.Form):
 
     @property
     def inputs_shown(self) -> list[forms.BoundField]:
-        """The panel's inputs that can be changed here."""
-        return [field for field in self.inputs_form if field.name in self.allowed]
+        """The panel's inputs that can be changed here, and those that are only to be read."""
+        return [field for field in self.inputs_form if field.name in self.allowed or field.is_hidden]
+
+    @property
+    def idle(self) -> list[tuple[str, str]]:
+        """The settings that can change nothing at the values shown, with the reason."""
+        values = dict(self.shown.as_dict())
+        if self.is_bound:
+            for name in self.unlocked_names:
+                with suppress(SettingError):
+                    values[name] = params_of({}, {name: parse_setting(name, self._typed(name))}).as_dict()[name]  # type: ignore[dict-item]
+        offered = SCALES if self.kind.settings is None else self.kind.settings
+        idle = without_effect(params_of({}, values))
+        return [(SCALES[name].label, reason) for name, reason in idle.items() if name in offered]
 
     @property
     def chosen_model(self) -> str:
@@ -267,7 +384,7 @@ class RunForm(forms.Form):
             is_off = is_neutral and scale.kind == "slider" and name != "temperature"
             locked.append((scale.label.lower(), "off" if is_off else as_text(values[name]) or "off"))
         for field in self.inputs_form:
-            if field.name not in self.allowed:
+            if field.name not in self.allowed and not field.is_hidden:
                 locked.append((str(field.label).lower(), as_text(self.start_inputs[field.name]) or "off"))
         return locked
 

@@ -10,14 +10,16 @@ from django.urls import reverse
 from generation import Generation, Loop, Step
 from quizsite.accounts.models import User
 from quizsite.labs import engine
-from quizsite.labs.clauses import ENDS
+from quizsite.labs.clauses import ENDS, Inputs
+from quizsite.labs.exports import Export, exports
 from quizsite.labs.forms import RunForm
 from quizsite.labs.goal_views import GoalView, goal_views
 from quizsite.labs.models import Lab, Run
 from quizsite.labs.panels import KINDS
-from quizsite.labs.panels.kind import Kind, Other, Shown
+from quizsite.labs.panels.kind import Edit, Kind, Other, Shown
 from quizsite.labs.panels.strip import loop_of
 from quizsite.labs.panels.trace import loop_words
+from quizsite.labs.presets import presets_of
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,22 @@ class Panel:
     goals: list[GoalView] = field(default_factory=list)
     notice: str = ""
     steps: list[tuple[Lab, str]] = field(default_factory=list)  # the toy's lab and the real model's, with addresses
+
+    @property
+    def presets(self) -> tuple[Edit, ...]:
+        return () if self.lab else presets_of(self.kind)
+
+    @property
+    def exports(self) -> list[Export]:
+        """The run that is shown, in the words of other engines."""
+        return exports(self.run.recording.setup) if self.run and self.kind.generates and self.is_ready else []
+
+    @property
+    def opens_at(self) -> str:
+        """Where the run can be changed freely: in the open laboratory, with its prompt and settings."""
+        if not self.run or not self.lab or self.run.recording.chat:
+            return ""
+        return f"{open_address(self.kind)}?like={self.run.pk}"
 
     @property
     def is_ready(self) -> bool:
@@ -91,7 +109,7 @@ def lab_panel(
     panel = Panel(
         kind=kind,
         lab=lab,
-        form=form or RunForm(kind=kind, lab=lab, run=run),
+        form=form or RunForm(kind=kind, lab=lab, run=run, offered=_offered(run)),
         action=action,
         back=back,
         fresh=f"{at}from=start",
@@ -137,28 +155,39 @@ def finished_html(run: Run, learner: User | AnonymousUser, whole: bool) -> str:
     return render_to_string("labs/panel.html#finished", {"panel": panel, "oob": True, "whole": whole})
 
 
-def _with_run(panel: Panel, run: Run, steps: Sequence[Step], chosen: int, is_streaming: bool) -> Panel:
-    generation = run.recording.generation if not run.is_open else None
-    loop = None if run.finish_reason == "eos" else loop_of(steps)
-    shown = Shown(
+def shown_of(run: Run, steps: Sequence[Step], chosen: int = 0) -> Shown:
+    """Return what a panel's view reads of a run."""
+    return Shown(
         setup=run.recording.setup,
         steps=steps,
-        generation=generation,
+        generation=run.recording.generation if not run.is_open else None,
         finish_reason=run.finish_reason,
-        inputs=panel.form.start_inputs | run.inputs,
+        inputs=run.inputs,
         outcome=run.outcome or {},
         others=_others(run),
         chosen=chosen,
     )
+
+
+def _with_run(panel: Panel, run: Run, steps: Sequence[Step], chosen: int, is_streaming: bool) -> Panel:
+    shown = shown_of(run, steps, chosen)
+    loop = None if run.finish_reason == "eos" else loop_of(steps)
     return replace(
         panel,
         run=run,
         view=run.kind.view(shown),
-        heading=_heading(run, len(steps), generation),
+        heading=_heading(run, len(steps), shown.generation),
         loop=loop,
-        counters=_counters(steps, generation, loop) if run.kind.generates else [],
+        counters=_counters(steps, shown.generation, loop) if run.kind.generates else [],
         is_streaming=is_streaming,
     )
+
+
+def _offered(run: Run | None) -> Inputs | None:
+    """Return the inputs with which a panel goes on after a run that has ended by itself."""
+    if not run or run.is_open or not run.kind.next_inputs or not run.recording.generation:
+        return None
+    return run.kind.next_inputs(shown_of(run, engine.steps_of(run)))
 
 
 def _others(run: Run) -> list[Other]:

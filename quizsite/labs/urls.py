@@ -13,6 +13,7 @@ urlpatterns = [
     path("lab/<slug:slug>/", views.lab_page, name="lab"),
     path("runs/<uuid:run_id>/", views.run_page, name="run"),
     path("runs/<uuid:run_id>/stream/", stream.run_stream, name="stream"),
+    path("runs/<uuid:run_id>/picture.svg", views.run_picture, name="picture"),
     path("runs/<uuid:run_id>/stop/", views.stop_run, name="stop"),
     path("runs/<uuid:run_id>/take/", views.take_token, name="take"),
     path("runs/<uuid:run_id>/share/", views.share_run, name="share"),

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from django.contrib.auth.models import AnonymousUser
 from django.http import Http404, HttpResponse
-from django.shortcuts import get_object_or_404, redirect
+from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -15,10 +15,11 @@ from quizsite.htmx import HtmxRequest, number_in, render_part
 from quizsite.labs import engine
 from quizsite.labs.clauses import Inputs
 from quizsite.labs.forms import DEFAULT_PACE, RunForm
-from quizsite.labs.frame import Panel, lab_panel, open_address
+from quizsite.labs.frame import Panel, lab_panel, open_address, shown_of
 from quizsite.labs.models import Lab, NotNow, Recording, Run
 from quizsite.labs.panels import KINDS
 from quizsite.labs.panels.kind import Kind
+from quizsite.labs.presets import presets_of
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -54,6 +55,18 @@ def run_page(request: HtmxRequest, run_id: UUID) -> HttpResponse:
     panel = lab_panel(run.kind, run.lab, learner, run.get_absolute_url(), run=run, chosen=chosen)
     context = {"panel": panel, "run": run, "is_owner": is_owner}
     return render_part(request, "labs/run.html", run.kind.step_part, context)
+
+
+@require_safe
+def run_picture(request: HtmxRequest, run_id: UUID) -> HttpResponse:
+    """Send a run as a picture for slides."""
+    run = get_object_or_404(Run.objects.with_recording().visible_to(request.user), pk=run_id)
+    if not run.kind.picture:
+        raise Http404(f"the panel {run.kind.name} has no picture")
+    engine.settle(run)
+    picture = run.kind.picture(shown_of(run, engine.steps_of(run)))
+    context = {"picture": picture}
+    return render(request, f"panels/{run.kind.name}.svg", context, content_type="image/svg+xml")
 
 
 @require_POST
@@ -92,7 +105,14 @@ def share_run(request: HtmxRequest, run_id: UUID) -> HttpResponse:
 
 def _open_panel(request: HtmxRequest, kind: Kind) -> HttpResponse:
     panels = [(other, open_address(other)) for other in KINDS.values()]
-    context: dict[str, object] = {"labs": Lab.objects.all(), "missing_models": missing_models(), "panels": panels}
+    found = list(Lab.objects.defer("goals", "explanation", "hints"))
+    of_panel = [lab for lab in found if lab.panel == kind.name]
+    sections = [(f"Labs with {kind.name}", of_panel), ("Other labs", [lab for lab in found if lab not in of_panel])]
+    context: dict[str, object] = {
+        "labs": [(title, labs) for title, labs in sections if labs],
+        "missing_models": missing_models(),
+        "panels": panels,
+    }
     return _panel_page(request, kind, None, context)
 
 
@@ -100,19 +120,35 @@ def _panel_page(request: HtmxRequest, kind: Kind, lab: Lab | None, context: dict
     if request.method == "POST":
         return _pressed(request, kind, lab, context)
     learner_key(request)  # the page can start a run
+    like = _run_like(request, kind) if lab is None else None
+    if like:
+        form = RunForm(kind=kind, run=like)
+        return _show(request, context, lab_panel(kind, None, request.user, _page_of(request), form=form))
     at_start = request.GET.get("from") == "start"
     run = None if at_start else Run.objects.by(request.user).latest_in(lab, kind.name)
     return _show(request, context, lab_panel(kind, lab, request.user, _page_of(request), run=run))
 
 
+def _run_like(request: HtmxRequest, kind: Kind) -> Run | None:
+    """Return the run whose settings the open laboratory is asked to start from, if the learner may see it."""
+    try:
+        wanted = UUID(request.GET.get("like", ""))
+    except ValueError:
+        return None
+    return Run.objects.with_recording().visible_to(request.user).filter(pk=wanted, panel=kind.name).first()
+
+
 def _pressed(request: HtmxRequest, kind: Kind, lab: Lab | None, context: dict[str, object]) -> HttpResponse:
     """Run or Step was pressed: start a run, or show the next token of the one by hand."""
-    edit = next((edit.change for edit in kind.edits if edit.name == request.POST.get("do")), None)
+    edits = kind.edits if lab else (*kind.edits, *presets_of(kind))
+    edit = next((edit.change for edit in edits if edit.name == request.POST.get("do")), None)
     if edit:
         form = RunForm(edit(request.POST.dict()), kind=kind, lab=lab)
         last = Run.objects.by(request.user).latest_in(lab, kind.name)
         return _show(request, context, lab_panel(kind, lab, request.user, _page_of(request), form=form, run=last))
     form = RunForm(request.POST, kind=kind, lab=lab)
+    if request.POST.get("do") == "look":
+        return render(request, "labs/panel.html#idle", {"panel": {"form": form, "action": request.path}})
     if form.is_valid():
         pace = None if request.POST.get("do") == "step" else int(form.pace)
         return _started(request, form, form.recording(), form.inputs, pace, context)

@@ -11,7 +11,7 @@ from generation import Generation, SamplingParams, SettingError, Step, distinct_
 from quizsite.labs.clauses import Inputs, Outcome, Setup
 from quizsite.labs.panels.chart import Chart, Series
 from quizsite.labs.panels.kind import Edit, Instruments, Kind, PanelInputs, Shown
-from quizsite.labs.panels.strip import Token, loop_of, prompt_tokens, run_tokens
+from quizsite.labs.panels.strip import Token, loop_of, prompt_tokens, run_tokens, visible
 from quizsite.labs.panels.trace import StepView, step_view
 
 SIDE_B = {  # what B may set for itself: input → setting; all else is as in A
@@ -195,6 +195,54 @@ def copied(posted: dict[str, Any]) -> dict[str, Any]:
     return posted | {name: posted.get(to, "") for name, to in SIDE_B.items()}
 
 
+@dataclass(frozen=True)
+class Placed:
+    """A token in the picture."""
+
+    x: float
+    y: float
+    width: float
+    token: Token
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Both runs as a picture of its own."""
+
+    height: float
+    prompt: str
+    comparison: Comparison
+    sides: list[tuple[float, Side, list[Placed]]]  # where each begins
+
+
+COLUMN, GAP, MARGIN = 600.0, 32.0, 24.0  # pixels
+LETTER, LINE = 9.6, 28.0  # of the monospaced text, 16 px
+TEXT_FROM = 128.0
+
+
+def picture(shown: Shown) -> Picture:
+    """Lay both runs out for slides, line by line."""
+    comparison = view(shown)
+    sides = []
+    for number, side in enumerate(comparison.sides):
+        left = MARGIN + number * (COLUMN + GAP)
+        sides.append((left, side, _placed([*side.prompt, *side.tokens], left)))
+    lowest = max((placed.y for _, _, tokens in sides for placed in tokens), default=TEXT_FROM)
+    return Picture(lowest + 96, shown.setup.asked, comparison, sides)
+
+
+def _placed(tokens: Sequence[Token], left: float) -> list[Placed]:
+    placed, x, y = [], left, TEXT_FROM
+    for token in tokens:
+        text = visible(token.text) if not token.text.strip() else "".join(c for c in token.text if c.isprintable())
+        width = max(len(text), 1) * LETTER
+        if x + width > left + COLUMN and x > left:
+            x, y = left, y + LINE
+        placed.append(Placed(x, y, width, replace(token, text=text)))
+        x += width
+    return placed
+
+
 KIND = Kind(
     name="compare",
     title="Compare: two settings, the same luck",
@@ -202,6 +250,7 @@ KIND = Kind(
     view=view,
     inputs=CompareInputs,
     after=after,
+    picture=picture,
     edits=(Edit("swap", "Swap A and B", swapped), Edit("copy", "Copy A to B", copied)),
     open_start={"prompt": "the sky is", "max_new_tokens": 32, "b_temperature": 1.0},
 )

@@ -126,6 +126,12 @@ class Kind:
     step_part : str
         The part of a template that `?step=` on a run's page swaps; its element has the id `step`.
     edits : sequence of Edit
+    next_inputs : function, optional
+        The inputs that the form offers once a run has ended, where all of them may be changed; as they were, else.
+    fresh_words : str
+        The button that leads back to the start.
+    picture : function, optional
+        Lays a run out as a picture for slides, the template `panels/<name>.svg`.
     """
 
     name: str
@@ -142,11 +148,18 @@ class Kind:
     appends: bool = False
     step_part: str = "panels/trace.html#step"
     edits: tuple[Edit, ...] = ()
+    next_inputs: Callable[[Shown], Inputs] | None = None
+    fresh_words: str = "Back to the start"
+    picture: Callable[[Shown], object] | None = None
     open_start: Mapping[str, Any] = field(default_factory=dict)  # settings and inputs of the open lab
 
     @property
     def template(self) -> str:
         return f"panels/{self.name}.html"
+
+    @property
+    def has_picture(self) -> bool:
+        return self.picture is not None
 
     @property
     def has_more(self) -> bool:
