@@ -194,12 +194,12 @@ class RunForm(forms.Form):
         super().__init__(data)
         self.kind, self.lab = kind, lab
         self.params: SamplingParams | None = None
-        offered = [name for name in SCALES if kind.settings is None or name in kind.settings]
+        names = [name for name in SCALES if kind.settings is None or name in kind.settings]
         if lab:
             spec = lab.spec
             self.start, self.start_model, self.start_prompt = spec.start_params, lab.model, lab.prompt
             self.start_inputs, self.allowed = spec.start_inputs, list(lab.spec.allowed)
-            self.unlocked_names = [name for name in spec.allowed if name in offered]
+            self.unlocked_names = [name for name in spec.allowed if name in names]
         else:
             start = dict(kind.open_start)
             models = list_models()
@@ -209,7 +209,7 @@ class RunForm(forms.Form):
             self.start_prompt = start.pop("prompt", "")
             self.start_inputs = {name: start.pop(name, f.initial) for name, f in kind.inputs.base_fields.items()}
             self.start, self.allowed = params_of({}, start), [*kind.inputs.base_fields]
-            self.unlocked_names = offered
+            self.unlocked_names = names
             if kind.asks_model:
                 self.fields["model"] = forms.ChoiceField(choices=[(name, name) for name in models])
             if kind.asks_prompt:

@@ -14,6 +14,7 @@ urlpatterns = [
     path("runs/<uuid:run_id>/", views.run_page, name="run"),
     path("runs/<uuid:run_id>/stream/", stream.run_stream, name="stream"),
     path("runs/<uuid:run_id>/picture.svg", views.run_picture, name="picture"),
+    path("runs/<uuid:run_id>/steps/", views.run_steps, name="steps"),
     path("runs/<uuid:run_id>/stop/", views.stop_run, name="stop"),
     path("runs/<uuid:run_id>/take/", views.take_token, name="take"),
     path("runs/<uuid:run_id>/share/", views.share_run, name="share"),

@@ -19,6 +19,7 @@ from quizsite.labs.frame import Panel, lab_panel, open_address, shown_of
 from quizsite.labs.models import Lab, NotNow, Recording, Run
 from quizsite.labs.panels import KINDS
 from quizsite.labs.panels.kind import Kind
+from quizsite.labs.panels.trace import step_rows
 from quizsite.labs.presets import presets_of
 
 
@@ -55,6 +56,14 @@ def run_page(request: HtmxRequest, run_id: UUID) -> HttpResponse:
     panel = lab_panel(run.kind, run.lab, learner, run.get_absolute_url(), run=run, chosen=chosen)
     context = {"panel": panel, "run": run, "is_owner": is_owner}
     return render_part(request, "labs/run.html", run.kind.step_part, context)
+
+
+@require_safe
+def run_steps(request: HtmxRequest, run_id: UUID) -> HttpResponse:
+    """Send some steps of a run as lines of a list, `from` a step on; the last line asks for the next ones."""
+    run = get_object_or_404(Run.objects.with_recording().visible_to(request.user), pk=run_id)
+    found = step_rows(engine.steps_of(run), number_in(request.GET.get("from")))
+    return render(request, "panels/trace.html#rows", {"list": found, "run": run})
 
 
 @require_safe

@@ -280,3 +280,31 @@ def test_a_lab_that_is_not_well_written_is_refused_by_its_model(loop_lab: Lab):
 
     with pytest.raises(ValidationError, match="max_changed: Unexpected keyword argument"):
         loop_lab.full_clean()
+
+
+def test_the_steps_of_a_long_run_come_in_parts(signed_in: Client, loop_lab: Lab):
+    run = press(signed_in, loop_lab, temperature="0")  # 48 steps
+
+    first = signed_in.get(f"/runs/{run.pk}/steps/", **HTMX).content.decode()
+    second = signed_in.get(f"/runs/{run.pk}/steps/?from=26", **HTMX).content.decode()
+
+    assert first.count('<th scope="row">') == 25
+    assert f"/runs/{run.pk}/steps/?from=26" in first
+    assert second.count('<th scope="row">') == 23
+    assert "hx-get" not in second
+    steps = run.recording.generation.steps  # type: ignore[union-attr]
+    assert f'<td class="number">{steps[30].probability:.3f}</td>' in second
+
+
+@pytest.mark.parametrize("asked", ["?from=49", "?from=x", "?from=-3", "?from=99999999999999999999"])
+def test_steps_that_are_not_there_are_no_error(signed_in: Client, loop_lab: Lab, asked: str):
+    run = press(signed_in, loop_lab, temperature="0")
+
+    assert signed_in.get(f"/runs/{run.pk}/steps/{asked}", **HTMX).status_code == 200
+
+
+def test_the_steps_of_another_are_not_to_be_found(client: Client, signed_in: Client, loop_lab: Lab):
+    run = press(signed_in, loop_lab, temperature="0")
+    client.force_login(User.objects.create_user("other"))
+
+    assert client.get(f"/runs/{run.pk}/steps/").status_code == 404

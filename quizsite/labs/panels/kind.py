@@ -121,8 +121,8 @@ class Kind:
     asks_prompt, asks_model : bool
         Whether the learner gives them.
     appends : bool
-        Whether the template has partials `appended` for one new token and `snapshot` for all of them, each part
-        swapped by its id; else the whole body is sent with each token.
+        Whether the template has partials `appended` for one new token, `snapshot` for all of them, and `list` for
+        what comes at the end, each part swapped by its id; else the whole body is sent with each token.
     step_part : str
         The part of a template that `?step=` on a run's page swaps; its element has the id `step`.
     edits : sequence of Edit

@@ -1,5 +1,6 @@
 """Trace: every step of a run as bars, stage after stage, and the draw that chose the token."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from generation import Loop, SamplingParams, Step
@@ -7,6 +8,7 @@ from quizsite.labs.panels.kind import Kind, Shown
 from quizsite.labs.panels.strip import Token, loop_of, per_cent, prompt_tokens, run_tokens, visible
 
 ROWS = 7  # tokens in the table of a step
+LIST_ROWS = 25  # steps of the list that are sent at once
 FILL = 92  # per cent of the column that the longest bar takes
 
 
@@ -91,6 +93,50 @@ def view(shown: Shown) -> Trace:
         loop_words=loop_words(loop),
         step=step_view(opened, shown.setup.params, len(steps)) if opened else None,
     )
+
+
+@dataclass(frozen=True)
+class StepRow:
+    """A step as a line of the list of all steps."""
+
+    number: int
+    token: str
+    is_forced: bool
+    probability: str
+    final: str
+    rank: int
+    entropy: str
+    kept: int
+    u: str
+
+
+@dataclass(frozen=True)
+class StepRows:
+    """Some steps of the list, and where the next ones begin; 0 after the last."""
+
+    rows: list[StepRow]
+    next: int
+
+
+def step_rows(steps: Sequence[Step], first: int) -> StepRows:
+    """Return the lines of the list from a step on, as many as come into view at once."""
+    first = max(first, 1)
+    part = steps[first - 1 : first - 1 + LIST_ROWS]
+    rows = [
+        StepRow(
+            number=step.step,
+            token=visible(step.token),
+            is_forced=step.forced,
+            probability=f"{step.probability:.3f}",
+            final=f"{step.final_probability:.3f}",
+            rank=step.rank,
+            entropy=f"{step.entropy:.2f}",
+            kept=step.stages[-1].kept,
+            u=f"{step.u:.3f}",
+        )
+        for step in part
+    ]
+    return StepRows(rows, first + LIST_ROWS if first + LIST_ROWS <= len(steps) else 0)
 
 
 def loop_words(loop: Loop | None) -> str:
