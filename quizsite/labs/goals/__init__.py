@@ -3,6 +3,7 @@
 A new goal is one class, named here in `Goal`.
 """
 
+from quizsite.labs.goals.attention import FindHead
 from quizsite.labs.goals.comparisons import CureBeside, SameTextBeside
 from quizsite.labs.goals.cost import CacheChangesCost
 from quizsite.labs.goals.ends import CutOff, EndsByItself
@@ -20,6 +21,7 @@ __all__ = [
     "EarlyWrongToken",
     "EndsByItself",
     "ExactlyNSurvive",
+    "FindHead",
     "Goal",
     "OrderMatters",
     "PredictedFirst",
@@ -40,6 +42,7 @@ Goal = (
     | EndsByItself
     | OrderMatters
     | ExactlyNSurvive
+    | FindHead
     | CacheChangesCost
     | CureBeside
     | SameTextBeside
