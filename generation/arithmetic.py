@@ -1,5 +1,25 @@
 """What a run, a chat and a cache cost, by counting: positions, tokens, bytes, prices."""
 
+from decimal import Decimal
+from typing import NamedTuple
+
+
+class TurnTokens(NamedTuple):
+    """The tokens of one turn of a chat, by how they are billed."""
+
+    new_input: int
+    cached_input: int
+    reasoning: int
+    answer: int
+
+    @property
+    def n_input(self) -> int:
+        return self.new_input + self.cached_input
+
+    @property
+    def n_output(self) -> int:
+        return self.reasoning + self.answer
+
 
 def forward_positions(n_prompt: int, n_new: int, use_kv_cache: bool = True) -> int:
     """Count the positions that a model computes to write `n_new` tokens after a prompt.
@@ -37,6 +57,38 @@ def new_chat_tokens(turn: int, n_system: int, n_user: int, n_answer: int) -> int
     if turn == 1:
         return n_system + n_user
     return n_answer + n_user
+
+
+def turn_tokens(
+    turn: int, n_system: int, n_user: int, n_answer: int, n_reasoning: int = 0, cached_percent: int = 0
+) -> TurnTokens:
+    """Divide the tokens of one turn of a chat by how they are billed.
+
+    Reasoning is output that nobody is shown, and it is not sent again; the answer is, from the next turn on.
+
+    Parameters
+    ----------
+    turn : int
+        From 1.
+    n_system, n_user, n_answer, n_reasoning : int
+        Tokens; all but the system prompt come anew in each turn.
+    cached_percent : int
+        How much of what the request before had sent is read from a prefix cache, 0 … 100.
+
+    Returns
+    -------
+    TurnTokens
+        Whole tokens; a part of one is not cached.
+    """
+    n_input = chat_tokens(turn, n_system, n_user, n_answer)
+    repeated = n_input - new_chat_tokens(turn, n_system, n_user, n_answer)
+    cached = repeated * cached_percent // 100
+    return TurnTokens(n_input - cached, cached, n_reasoning, n_answer)
+
+
+def exact_price(n_tokens: int, price_per_million: Decimal) -> Decimal:
+    """Return what tokens cost, as one would reckon it on paper; the price is for a million, in any currency."""
+    return n_tokens * price_per_million / 1_000_000
 
 
 def price(n_input: int, n_output: int, input_price: float, output_price: float) -> float:

@@ -25,8 +25,8 @@ class Model(Protocol):
     """What the loop needs of a model.
 
     A model may also have a `name`, an `eos_token_id`, a `start_token_id` for empty prompts, `token(id)`
-    (the vocabulary's entry) and `multiply_adds(n_new, n_total)`; for `encode_chat` a `chat_template` and
-    its `tokenizer`; for the labs that look inside, `inspect(token_ids)` and `fingerprint()`.
+    (the vocabulary's entry), `token_bytes(id)` and `multiply_adds(n_new, n_total)`; for `encode_chat` a
+    `chat_template` and its `tokenizer`; for the labs that look inside, `inspect(token_ids)` and `fingerprint()`.
     """
 
     @property
@@ -257,6 +257,25 @@ def token_name(model: Model, token_id: int) -> str:
     """Return the vocabulary's entry, readable."""
     token = getattr(model, "token", None)
     return token(token_id) if token else model.decode([token_id])
+
+
+def token_bytes(model: Model, token_id: int) -> bytes:
+    """Return the bytes of text that a token stands for; they may be a part of a character, or none.
+
+    Parameters
+    ----------
+    model : Model
+        One without `token_bytes` must decode every token to whole characters.
+    token_id : int
+
+    Returns
+    -------
+    bytes
+        UTF-8; those of a text's tokens, joined, are the text, but for the spaces that the toy drops.
+        A control token has none.
+    """
+    of = getattr(model, "token_bytes", None)
+    return of(token_id) if of else model.decode([token_id]).encode()
 
 
 def _multiply_adds(model: Model, n_new: int, n_total: int) -> int:

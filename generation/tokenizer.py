@@ -194,19 +194,20 @@ class ByteLevelTokenizer:
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids, without control tokens; bytes that are no text come out as U+FFFD."""
-        return b"".join(self._bytes(token_id) for token_id in ids).decode(errors="replace")
+        return b"".join(self.token_bytes(token_id) for token_id in ids).decode(errors="replace")
 
     def token(self, token_id: int) -> str:
         """Return an entry as one can read it: its text, a control token's name, or bytes in hexadecimal."""
         if token_id in self.control_ids:
             return self.tokens[token_id]
-        data = self._bytes(token_id)
+        data = self.token_bytes(token_id)
         try:
             return data.decode()
         except UnicodeDecodeError:
             return "".join(f"<{byte:02X}>" for byte in data)
 
-    def _bytes(self, token_id: int) -> bytes:
+    def token_bytes(self, token_id: int) -> bytes:
+        """Return the bytes that an entry stands for; none for a control token."""
         if token_id in self.control_ids:
             return b""
         return bytes(_BYTES[letter] for letter in self.tokens[token_id])

@@ -77,6 +77,10 @@ class LlamaModel:
         """Return the vocabulary's entry, readable."""
         return self.tokenizer.token(token_id)
 
+    def token_bytes(self, token_id: int) -> bytes:
+        """Return the bytes that an entry stands for; none for a control token."""
+        return self.tokenizer.token_bytes(token_id)
+
     def new_cache(self) -> KVCache:
         config = self.config
         return KVCache(config.n_layer, config.n_kv_head, config.head_dim, config.context_length, np.float32)

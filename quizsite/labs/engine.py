@@ -26,6 +26,7 @@ from generation import (
     Limits,
     Load,
     LogitsError,
+    ModelUnavailable,
     PromptError,
     SamplingParams,
     SettingError,
@@ -505,7 +506,7 @@ def _conclude(run: Run, conclusion: Conclusion, rest: Callable[[], object]) -> N
 def _outcome(run: Run, ask: SharedInstruments) -> Outcome:
     try:
         return run.kind.after(run.recording.setup, run.inputs, run.recording.generation, ask)
-    except (LogitsError, PromptError, SettingError) as error:
+    except (LogitsError, ModelUnavailable, PromptError, SettingError) as error:
         return {"problem": str(error)}
 
 

@@ -245,7 +245,8 @@ class RunForm(forms.Form):
                 self.add_error(None, forms.ValidationError(str(error), code=name))
         if not self.inputs_form.is_valid():
             for name, problems in self.inputs_form.errors.items():
-                self.add_error(None, forms.ValidationError(problems, code=f"input {name}"))  # type: ignore[arg-type]
+                for problem in problems:
+                    self.add_error(None, forms.ValidationError(problem, code=f"input {name}"))
         if self.errors:
             return cleaned
         self.cleaned_data = cleaned

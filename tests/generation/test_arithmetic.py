@@ -1,5 +1,7 @@
 """Counting, against the same things added up one by one."""
 
+from decimal import Decimal
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,11 +10,13 @@ from generation import SamplingParams, generate, load_model
 from generation.arithmetic import (
     chat_tokens,
     chat_tokens_in_all,
+    exact_price,
     forward_positions,
     kv_bytes_per_token,
     new_chat_tokens,
     price,
     time_to_last_token,
+    turn_tokens,
 )
 
 sizes = st.integers(0, 500)
@@ -42,6 +46,34 @@ def test_the_tokens_of_a_chat_are_those_of_its_turns(n_turns: int, n_system: int
 
 def test_a_small_model_of_thirty_layers_takes_46_080_bytes_a_token():
     assert kv_bytes_per_token(n_layer=30, n_kv_head=3, head_dim=64, bytes_per_number=4) == 46_080
+
+
+def test_a_turn_reads_from_the_cache_only_what_the_request_before_had_sent():
+    first = turn_tokens(1, n_system=100, n_user=10, n_answer=30, n_reasoning=50, cached_percent=100)
+    third = turn_tokens(3, n_system=100, n_user=10, n_answer=30, n_reasoning=50, cached_percent=100)
+
+    assert first == (110, 0, 50, 30)
+    assert third == (40, 150, 50, 30)  # 100 + 2 · 10 + 30 were sent in turn 2; the answer to it is new
+    assert (third.n_input, third.n_output) == (190, 80)
+
+
+@given(st.integers(1, 40), sizes, sizes, sizes, sizes, st.integers(0, 100))
+def test_a_cache_makes_a_turn_cheaper_and_not_shorter(
+    turn: int, n_system: int, n_user: int, n_answer: int, n_reasoning: int, cached_percent: int
+):
+    found = turn_tokens(turn, n_system, n_user, n_answer, n_reasoning, cached_percent)
+
+    assert found.n_input == chat_tokens(turn, n_system, n_user, n_answer)
+    assert found.new_input >= new_chat_tokens(turn, n_system, n_user, n_answer)
+    assert found.cached_input >= 0
+
+
+def test_a_share_of_a_token_is_not_cached():
+    assert turn_tokens(2, n_system=3, n_user=0, n_answer=0, cached_percent=50).cached_input == 1
+
+
+def test_prices_are_reckoned_in_decimals():
+    assert 3 * exact_price(1, Decimal("0.1")) == Decimal("0.0000003")
 
 
 def test_a_price_adds_input_and_output():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from generation import PromptError, SamplingParams, generate, load_model
+from generation import PromptError, SamplingParams, generate, load_model, token_bytes
 from generation.checkpoints import convert, open_model
 from generation.models.llama import LlamaModel
 from tests.generation.gguf_files import write_tiny_llama
@@ -159,6 +159,16 @@ def test_entries_are_shown_so_that_one_can_read_them(tiny: LlamaModel):
     assert tiny.encode("é<end>") == [0xC3, 0xA9, *b"<end>"]
     assert tiny.encode("é<end>!", control=True) == [0xC3, 0xA9, 257, ord("!")]
     assert tiny.decode([0xC3, 0xA9, 257]) == "é"
+
+
+def test_the_bytes_of_a_texts_tokens_are_the_text_whole_characters_or_not(tiny: LlamaModel):
+    text = "é 🙂<end>"
+
+    found = [token_bytes(tiny, token_id) for token_id in tiny.encode(text)]
+
+    assert b"".join(found) == text.encode()
+    assert found[:2] == [b"\xc3", b"\xa9"]
+    assert token_bytes(tiny, tiny.eos_token_id) == b""
 
 
 def test_a_head_of_its_own_is_taken_where_there_is_one(tmp_path: Path):

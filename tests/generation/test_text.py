@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generation import PromptError, SamplingParams, generate, load_model
+from generation import PromptError, SamplingParams, generate, load_model, token_bytes
 from generation.tokenizer import IncrementalDecoder, StopMatcher, WordTokenizer
 from tests.generation.models import ByteModel
 
@@ -168,3 +168,13 @@ def test_generated_control_tokens_stay_out_of_the_text_but_in_the_record():
     assert run.text == "ab"
     assert [step.token for step in run.steps] == ["a", "<other>", "b", "<end>"]
     assert run.steps[1].piece == ""
+
+
+def test_the_bytes_of_a_toys_token_are_its_word_and_its_end_has_none():
+    sky = load_model("sky")
+
+    assert [token_bytes(sky, token_id) for token_id in [0, 1, sky.encode("<EOS>", control=True)[0]]] == [
+        b"the",
+        b"sky",
+        b"",
+    ]

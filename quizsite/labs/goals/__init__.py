@@ -5,11 +5,12 @@ A new goal is one class, named here in `Goal`.
 
 from quizsite.labs.goals.attention import FindHead
 from quizsite.labs.goals.comparisons import CureBeside, SameTextBeside
-from quizsite.labs.goals.cost import CacheChangesCost
+from quizsite.labs.goals.cost import CacheChangesCost, ReachRatio
 from quizsite.labs.goals.ends import CutOff, EndsByItself
 from quizsite.labs.goals.loops import BreaksAnswer, CureLoop, ReproduceLoop, StillLoops
 from quizsite.labs.goals.predictions import PREDICTION, PredictedFirst
 from quizsite.labs.goals.selection import EarlyWrongToken, ExactlyNSurvive, OrderMatters, SameAsGreedy
+from quizsite.labs.goals.tokens import Split
 
 __all__ = [
     "PREDICTION",
@@ -25,9 +26,11 @@ __all__ = [
     "Goal",
     "OrderMatters",
     "PredictedFirst",
+    "ReachRatio",
     "ReproduceLoop",
     "SameAsGreedy",
     "SameTextBeside",
+    "Split",
     "StillLoops",
 ]
 
@@ -47,4 +50,6 @@ Goal = (
     | CureBeside
     | SameTextBeside
     | PredictedFirst
+    | ReachRatio
+    | Split
 )

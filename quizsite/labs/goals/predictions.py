@@ -40,7 +40,7 @@ class PredictedFirst(GoalBase):
     def judge(self, run: Run) -> Verdict:
         chosen = run.inputs.get(PREDICTION)
         is_committed = isinstance(chosen, int) and 0 <= chosen < len(self.values)
-        measured = MEASURES[self.measure](run) if self.measure in MEASURES else run.outcome[self.measure]
+        measured = MEASURES[self.measure](run) if self.measure in MEASURES else run.outcome.get(self.measure)
         claimed = self.values[chosen] if is_committed and chosen is not None else None
         said = self.answers[chosen] if is_committed and chosen is not None else "nothing"
         return Verdict(
