@@ -4,7 +4,8 @@ It reads plain data into a `LabSpec`. `prove` then runs it: the start must not m
 goal's solution must meet it.
 """
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Annotated, Literal, NamedTuple, Self
 
@@ -29,9 +30,10 @@ from quizsite.labs.panels.kind import Kind
 
 TAKEN_SLUGS = {"models"}  # addresses under /lab/ that are no lab's
 N_HINTS = 3
+NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 N_SEEDS = 5
 QUICK_MODELS = {"sky"}  # so quick that their labs are proved at each load, and their tokens paced for the eye
-OVER_SEEDS = {"cure_loop", "cure_beside", "same_as_greedy"}  # goals that a single run cannot meet
+OVER_SEEDS = {"cure_loop", "cure_beside", "loop_rate", "same_as_greedy"}  # goals that a single run cannot meet
 
 Record = Callable[[Setup, Mapping[int, int]], Generation]  # runs a setup with tokens taken by hand
 
@@ -136,6 +138,15 @@ class LabSpec(BaseModel):
             raise ValueError(f"allowed must name settings or inputs ({', '.join(known)}), got {unknown[0]!r}")
         return self
 
+    @model_validator(mode="after")
+    def _hints_keep_the_solution(self) -> Self:
+        numbers = {number for goal in self.goals for number in _numbers_of(goal)}
+        for hint in self.hints:
+            for written in NUMBER.findall(hint):
+                if float(written.replace(",", "")) in numbers:
+                    raise ValueError(f"a hint must not contain a number of the solution, but one says {written}")
+        return self
+
     @property
     def kind(self) -> Kind:
         return KINDS[self.panel]
@@ -197,7 +208,9 @@ class LabSpec(BaseModel):
     ) -> Run:
         """Return a run to be judged against this lab; `generate` gives the other runs that a goal asks for."""
         return Run(
-            start=self.setup(self.start_params),
+            start=self.setup(
+                self.start_params, inputs
+            ),  # inputs are judged by themselves: a panel may build its prompt of them
             setup=setup,
             made=generation,
             allowed=tuple(self.allowed),
@@ -231,6 +244,19 @@ def read_inputs(kind: Kind, start: Inputs, changes: Inputs) -> Inputs:
         name, problems = next(iter(form.errors.items()))
         raise ValueError(f"{name}: {problems[0]}, got {str(given.get(name))[:60]!r}")
     return form.cleaned_data | prediction
+
+
+def _numbers_of(goal: Goal) -> Iterator[float]:
+    """Return the numbers of a goal's solution, in its settings, in its inputs, and in the right prediction."""
+    given = [*goal.solution.values(), *goal.solution_inputs.values()]
+    if isinstance(goal, PredictedFirst):
+        given = [value for value in given if value != goal.solution_inputs.get(PREDICTION)]
+        given.append(goal.values[goal.solution_inputs[PREDICTION]])
+    for value in given:
+        if isinstance(value, str):
+            yield from (float(written.replace(",", "")) for written in NUMBER.findall(value))
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield float(value)
 
 
 def params_of(start: Settings, changes: Settings) -> SamplingParams:

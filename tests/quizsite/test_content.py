@@ -7,9 +7,11 @@ from shutil import copytree
 import pytest
 from django.core.management import CommandError, call_command
 
+from quizsite.content.coverage import gaps
 from quizsite.content.files import CONTENT_DIR, read_content
 from quizsite.labs.models import Lab
 from quizsite.labs.proofs import proved
+from quizsite.labs.validation import read_lab
 from quizsite.questions.models import Question, QuestionVersion
 
 CONTENT = read_content()
@@ -262,3 +264,61 @@ def test_what_was_changed_on_both_sides_is_a_conflict_and_nothing_is_overwritten
     assert ": 0 changed" in out
     assert Question.objects.get(slug="chatbot-repeats-one-sentence").versions.count() == 1
     assert Lab.objects.get(slug="sky-loop").title == "Another title"
+
+
+def test_every_fact_that_a_panel_shows_has_a_lab_with_hints_and_an_explanation():
+    assert gaps(CONTENT.labs) == []
+
+
+def test_what_is_missing_is_named():
+    labs = {slug: lab for slug, lab in CONTENT.labs.items() if "M7" not in lab.facts}
+    bare = labs["sky-loop"].model_copy(
+        update={"hints": labs["sky-loop"].hints[:2], "explanation": "", "facts": ["M99"]}
+    )
+
+    missing = gaps(labs | {"sky-loop": bare})
+
+    assert "fact M7: no lab in a panel that shows it (attention)" in missing
+    assert "lab sky-loop: 3 hints are wanted, got 2" in missing
+    assert "lab sky-loop: no explanation for whoever has solved it" in missing
+    assert "lab sky-loop: there is no fact M99" in missing
+
+
+def test_a_fact_counts_only_in_a_panel_that_shows_it():
+    labs = {slug: lab for slug, lab in CONTENT.labs.items() if lab.panel != "intervene"}
+    traced = CONTENT.labs["sky-early-token"].model_copy(update={"panel": "trace"})
+
+    assert any("fact M8" in gap for gap in gaps(labs | {"sky-early-token": traced}))
+
+
+@pytest.mark.parametrize(
+    ("hint", "written"),
+    [
+        ("Try a temperature of 0.4 here, then read.", "0.4"),
+        ("Forty percent, or 0.40, will do it nicely.", "0.40"),
+    ],
+)
+def test_a_hint_that_gives_the_solution_away_is_refused(hint: str, written: str):
+    data = CONTENT.labs["sky-loop-rate"].model_dump(mode="json") | {"hints": [hint]}
+
+    problems = read_lab(data)
+
+    assert isinstance(problems, list)
+    assert problems[0].message == f"a hint must not contain a number of the solution, but one says {written}"
+
+
+def test_a_hint_that_tells_the_predicted_value_is_refused():
+    data = CONTENT.labs["sky-count-passes"].model_dump(mode="json")
+
+    problems = read_lab(data | {"hints": ["Think of 9 tokens in the end."]})
+
+    assert isinstance(problems, list)
+    assert "one says 9" in problems[0].message
+    assert not isinstance(read_lab(data | {"hints": ["Think of 8 tokens in the end."]}), list)
+
+
+def test_there_are_labs_enough_and_most_run_on_the_real_model():
+    labs = CONTENT.labs.values()
+
+    assert len(labs) >= 30
+    assert sum(lab.model == "smollm2" for lab in labs) >= 15

@@ -15,7 +15,9 @@ from quizsite.labs.goals import (
     EndsByItself,
     ExactlyNSurvive,
     Goal,
+    LoopRate,
     OrderMatters,
+    PredictedFirst,
     ReproduceLoop,
     SameAsGreedy,
     StillLoops,
@@ -292,3 +294,59 @@ def test_a_penalty_that_takes_a_needed_repetition_away_breaks_the_answer():
     assert failing(goal, mild)["Repetition penalty, at least 1.3"] == "1.2"
     assert failing(goal, otherwise) == {"All other settings as at the start": "top k"}
     assert failing(never, broken) == {"The start writes “clear clear”": "no"}
+
+
+RATE = LoopRate(min_looping=2, max_looping=3)
+RATE_SEEDS = (11, 12, 13, 14, 15)
+
+
+@pytest.mark.parametrize(("temperature", "looping", "is_met"), [(0.0, "5", False), (0.4, "3", True), (0.9, "0", False)])
+def test_a_loop_rate_is_neither_never_nor_always(temperature: float, looping: str, is_met: bool):
+    verdict = RATE.judge(run_of(replace(START, temperature=temperature), seeds=RATE_SEEDS))
+
+    assert verdict.is_met == is_met
+    assert verdict.clauses[0].value == looping
+    assert sum(seed.holds is True for seed in verdict.seeds) == int(looping)
+
+
+GUESS = PredictedFirst(
+    question="How many tokens does the last pass read?",
+    answers=["three", "fifty", "the same"],
+    values=[3, 50, True],
+    measure="last_input_length",
+    shown="{} tokens",
+)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "said", "is_right"),
+    [
+        ({"prediction": 1}, "fifty", True),
+        ({"prediction": 0}, "three", False),
+        ({}, "nothing", False),
+        ({"prediction": 3}, "nothing", False),
+        ({"prediction": -1}, "nothing", False),
+        ({"prediction": "1"}, "nothing", False),
+    ],
+)
+def test_a_prediction_is_judged_on_what_the_run_shows(inputs: dict[str, object], said: str, is_right: bool):
+    committed, shown, *others = GUESS.judge(run_of(START, inputs=inputs)).clauses
+
+    assert (committed.value, committed.met) == (said, said != "nothing")
+    assert (shown.value, shown.met) == ("50 tokens", is_right)
+    assert all(clause.met for clause in others)
+
+
+def test_a_prediction_of_yes_is_not_one_of_the_number_one():
+    goal = replace(GUESS, values=[1, 0, True], measure="same_with_cache", shown="the same: {}")
+
+    verdicts = [goal.judge(run_of(START, inputs={"prediction": number})) for number in range(3)]
+
+    assert [verdict.is_met for verdict in verdicts] == [False, False, True]
+    assert verdicts[2].clauses[1].value == "the same: yes"
+
+
+def test_a_prediction_over_changed_settings_is_found_out():
+    run = run_of(replace(START, max_new_tokens=2), inputs={"prediction": 0})
+
+    assert {clause.name for clause in GUESS.judge(run).failing} >= {"Model, prompt and length"}

@@ -1,6 +1,6 @@
 """Goals about repetition: making a loop, curing it, and remedies that do not help."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from generation import Generation
@@ -9,6 +9,7 @@ from quizsite.labs.clauses import (
     Clause,
     Measure,
     Run,
+    SeedRun,
     Verdict,
     at_least,
     at_most,
@@ -21,6 +22,7 @@ from quizsite.labs.clauses import (
     nothing_taken,
     only_allowed,
     over_seeds,
+    period,
     raised,
     same_setup,
 )
@@ -168,4 +170,40 @@ class BreaksAnswer(GoalBase):
                 nothing_else_changed(run, self.setting),
             ),
             summary=f"Under the penalty “{self.expected}” is gone.",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopRate(GoalBase):
+    """Settings under which some seeds loop and others do not: a loop is a rate, so it can be measured."""
+
+    kind: Literal["loop_rate"] = "loop_rate"
+    min_looping: int
+    max_looping: int
+
+    title = "Make it loop now and then"
+    short = "Now and then"
+    done = "Measured"
+    wanted = "Some of the five seeds loop, and some do not."
+
+    def judge(self, run: Run) -> Verdict:
+        generations = run.generate([replace(run.setup.params, seed=seed) for seed in run.seeds])
+        seeds = [
+            SeedRun(seed, made.text, made.loop is not None, period(made) or "no loop")
+            for seed, made in zip(run.seeds, generations, strict=True)
+        ]
+        looping = sum(seed.holds is True for seed in seeds)
+        return Verdict(
+            clauses=(
+                Clause(
+                    f"Looping seeds, {self.min_looping} to {self.max_looping} of {len(seeds)}",
+                    str(looping),
+                    self.min_looping <= looping <= self.max_looping,
+                ),
+                same_setup(run),
+                nothing_taken(run),
+                only_allowed(run),
+            ),
+            seeds=tuple(seeds),
+            summary=f"{looping} of {len(seeds)} runs loop: a rate of {looping / len(seeds):.0%}.",
         )

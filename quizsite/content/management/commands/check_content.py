@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from quizsite.content.coverage import gaps
 from quizsite.content.files import CONTENT_DIR, read_content
 
 
@@ -22,6 +23,9 @@ class Command(BaseCommand):
         content = read_content(options["folder"], prove_all=True)
         if content.mistakes:
             raise CommandError("\n".join(str(mistake) for mistake in content.mistakes))
+        missing = gaps(content.labs) if options["folder"] == CONTENT_DIR else []
+        if missing:
+            raise CommandError("\n".join(missing))
         if content.unproved and options["all"]:
             raise CommandError(f"{len(content.unproved)} labs cannot be proved: their models are not here (make model)")
         if content.unproved:
