@@ -225,3 +225,41 @@ def test_a_fault_that_nobody_expects_ends_the_run_and_the_stream(site: Site, bro
     assert found[-1].name == "done"
     assert "Run, ended early after 3 tokens: something broke on our side" in html
     assert browser.get("/lab/").status_code == 200
+
+
+PANELS = {  # what each asks beside prompt and settings, and how many passes are made before the learner leaves
+    "trace": ({}, 3),
+    "compare": (
+        {"b_temperature": "0", "b_top_k": "0", "b_top_p": "0.9", "b_min_p": "0", "b_repetition_penalty": "1"},
+        N_TOKENS + 3,
+    ),
+    "intervene": ({}, 3),
+    "attention": ({"layer": "1", "head": "1", "position": "1"}, 3),
+    "latency": ({"prompt_tokens": "8"}, N_TOKENS + 3),
+    "streaming": ({}, 3),
+    "stopping": ({}, 3),
+    "truth": ({"shade_by": "probability"}, 3),
+}
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_leaving_in_the_middle_of_a_panels_run_leaves_the_engine_idle(site: Site, browser: httpx.Client, panel: str):
+    inputs, n_before = PANELS[panel]
+    seed = str(100 + list(PANELS).index(panel))
+    page = f"/lab/panel/{panel}/"
+    common = {"do": "run", "model": "slow", "prompt": "the sky is", "temperature": "0", "top_k": "0", "top_p": "1"}
+    settings = {"min_p": "0", "repetition_penalty": "1", "max_new_tokens": str(N_TOKENS), "seed": seed}
+    html = post(browser, page, **common, **settings, use_kv_cache="true", pace="0", **inputs).text
+    found = re.search(r'sse-connect="([^"]+)"', html)
+    assert found, html
+    before = site.n_passes()
+
+    with browser.stream("GET", found[1]) as response:
+        for _ in events(response):
+            if site.n_passes() - before >= n_before:
+                break
+
+    left = site.n_passes()
+    time.sleep(1.2)  # six passes, if it went on
+    assert n_before <= left - before
+    assert site.n_passes() - left <= 2
