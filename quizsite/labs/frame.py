@@ -160,7 +160,7 @@ def shown_of(run: Run, steps: Sequence[Step], chosen: int = 0) -> Shown:
     return Shown(
         setup=run.recording.setup,
         steps=steps,
-        generation=run.recording.generation if not run.is_open else None,
+        generation=run.recording.generation if run.ended_by_itself else None,
         finish_reason=run.finish_reason,
         inputs=run.inputs,
         outcome=run.outcome or {},

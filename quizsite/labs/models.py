@@ -270,16 +270,19 @@ class Run(models.Model):
         return KINDS[self.panel]
 
     @property
+    def ended_by_itself(self) -> bool:
+        """Tell whether it came to an end of its own: it does not go on, and nothing broke it off."""
+        return self.finish_reason not in {"", "cancelled", "deadline"}
+
+    @property
     def awaits_outcome(self) -> bool:
         """Tell whether its panel has something left to do: only after a run that ended by itself."""
-        ended = self.finish_reason not in {"", "cancelled", "deadline"}
-        return ended and self.kind.has_more and self.outcome is None
+        return self.ended_by_itself and self.kind.has_more and self.outcome is None
 
     @property
     def awaits_verdict(self) -> bool:
         """Tell whether its panel, or the goals of its lab, have something left to do."""
-        ended = self.finish_reason not in {"", "cancelled", "deadline"}
-        return self.awaits_outcome or (ended and self.lab is not None and not self.verdicts)
+        return self.awaits_outcome or (self.ended_by_itself and self.lab is not None and not self.verdicts)
 
     def all_others(self) -> list[Recording]:
         """Return the recordings that the panel has asked for, in the order in which it did."""
