@@ -261,8 +261,8 @@ def test_the_page_refuses_an_unknown_shade(client: Client):
 
 
 @pytest.mark.real_model
-@pytest.mark.parametrize(("example", "stated"), [("98%", 99), ("20%", 21), ("5%", 4)])
-def test_the_real_models_confidence_follows_the_example_before_it(example: str, stated: float):
+@pytest.mark.parametrize(("example", "stated"), [("98%", 99), ("20%", 21), ("5%", 4), ("50%", 10)])
+def test_the_real_models_confidence_comes_from_the_example_before_it(example: str, stated: float):
     asked = "What is the capital of {}? Add your confidence."
     chat = [
         {"role": "user", "content": asked.format("France")},
@@ -271,4 +271,7 @@ def test_the_real_models_confidence_follows_the_example_before_it(example: str, 
     ]
     setup = Setup("smollm2", "", SamplingParams(max_new_tokens=24), chat)
 
-    assert after(setup, INPUTS, run_here(setup, {}), Bench(run_here))["stated_per_cent"] == stated
+    made = run_here(setup, {})
+
+    assert after(setup, INPUTS, made, Bench(run_here))["stated_per_cent"] == stated
+    assert made.steps[0].probability == pytest.approx(0.21, abs=0.01)  # whatever is stated later
