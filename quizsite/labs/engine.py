@@ -6,6 +6,7 @@ by itself. Everything here belongs to one server process; the database belongs t
 
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -46,6 +47,7 @@ logger = logging.getLogger(__name__)
 
 LOST_AFTER = 30.0  # seconds without a watcher until an open run is cancelled
 BUSY_SECONDS = 15  # after which to try again when the queue is full
+ROOM_SOUGHT_EVERY = 0.5  # seconds, by what comes after a run while the queue is full
 THE_SITE = "the site"  # who asks for what no learner has asked for
 
 
@@ -165,14 +167,19 @@ class Conclusion:
                 shared.wake()
 
     def wait(self, job: Job | None) -> None:
-        """Wait for a job.
+        """Wait for a job, and for room in the queue before it.
 
         Raises
         ------
         Left
         """
-        if job:
-            shared.wait(job, is_left=lambda: self.is_left)
+        while job and not self.is_left:
+            try:
+                shared.wait(job, is_left=lambda: self.is_left)
+            except EngineBusy:
+                time.sleep(ROOM_SOUGHT_EVERY)
+            else:
+                break
         if self.is_left:
             raise Left
 

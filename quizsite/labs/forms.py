@@ -9,7 +9,6 @@ from django.utils.functional import cached_property
 
 from generation import (
     ModelUnavailable,
-    PromptError,
     SamplingParams,
     SettingError,
     list_models,
@@ -256,7 +255,7 @@ class RunForm(forms.Form):
                 engine.check(self.setup)
         except SettingError as error:
             self.add_error(None, forms.ValidationError(str(error), code=error.setting))
-        except (PromptError, ModelUnavailable) as error:
+        except (ValueError, ModelUnavailable) as error:  # what a panel or the engine refuses, in words
             self.add_error("prompt" if "prompt" in self.fields else None, str(error))
         return cleaned
 

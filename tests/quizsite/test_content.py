@@ -203,6 +203,7 @@ def test_a_follow_up_to_nowhere_is_a_mistake(folder: Path):
     assert mistake.message == "follow_ups.0.question: no question 'nowhere'"
 
 
+@pytest.mark.real_model  # it proves the labs on it, unless they have been
 def test_check_content_names_the_facts_without_a_database(capsys: pytest.CaptureFixture[str]):
     call_command("check_content")
 

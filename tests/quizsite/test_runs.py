@@ -1,6 +1,7 @@
 """Runs that go wrong, go on, or are looked at later: failing models, lost streams, tokens taken, old formats."""
 
 import logging
+import threading
 import zlib
 from collections.abc import Sequence
 from itertools import count
@@ -12,7 +13,7 @@ from django.test import Client
 from django.urls import reverse
 from numpy.typing import NDArray
 
-from generation import KVCache, Limits, SamplingParams, SharedEngine
+from generation import EngineBusy, KVCache, Limits, SamplingParams, SharedEngine, load_model
 from generation.catalogue import MODELS
 from generation.models.sky import SkyModel
 from quizsite.labs import engine
@@ -387,3 +388,29 @@ def test_a_run_over_its_deadline_ends_in_words_and_keeps_its_tokens(client: Clie
     html = client.get(run.get_absolute_url()).content.decode()
     assert f"Run, ended by its deadline after {run.n_steps} tokens" in html
     assert run.recording.generation is None  # the next who asks has it computed
+
+
+def test_what_comes_after_a_run_waits_for_room_in_the_queue(monkeypatch: pytest.MonkeyPatch):
+    full = SharedEngine(Limits(n_queue=0))
+    monkeypatch.setattr(engine, "shared", full)
+    monkeypatch.setattr(engine, "ROOM_SOUGHT_EVERY", 0.01)
+    job = full.job("ada", load_model("sky"), "the sky is", SamplingParams(max_new_tokens=3))
+    with pytest.raises(EngineBusy):
+        full.wait(job)
+    threading.Timer(0.1, lambda: setattr(full, "limits", Limits())).start()
+
+    engine.Conclusion().wait(job)
+
+    assert job.generation
+
+
+def test_what_comes_after_a_run_ends_with_the_last_who_watches(monkeypatch: pytest.MonkeyPatch):
+    full = SharedEngine(Limits(n_queue=0))
+    monkeypatch.setattr(engine, "shared", full)
+    job = full.job("ada", load_model("sky"), "the sky is", SamplingParams(max_new_tokens=3))
+    conclusion = engine.Conclusion()
+    with conclusion.watched(), conclusion.watched():
+        pass
+
+    with pytest.raises(engine.Left):
+        conclusion.wait(job)
