@@ -3,7 +3,7 @@
 from typing import Literal, NamedTuple
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from quizsite.labs.panels import KINDS
 from tests.browser.conftest import violations, watch
@@ -242,3 +242,25 @@ def test_all_steps_come_as_they_are_scrolled_to(page: Page):
 
 
 KINDS_AT = {name: "/lab/" if name == "trace" else f"/lab/panel/{name}/" for name in KINDS}
+
+
+def test_run_is_not_lost_while_the_page_looks_up_what_has_no_effect(page: Page):
+    page.goto("/lab/")
+    page.select_option("[name=pace]", "0")
+
+    def answer(route: Route) -> None:
+        if "look" in (route.request.post_data or ""):
+            looks.append(route)  # answered after the run has been asked for
+        else:
+            route.continue_()
+
+    looks: list[Route] = []
+    page.route("**/lab/", answer)
+    page.fill("#temperature", "0")
+
+    page.locator("#do-run").focus()  # the change is sent now, and answered late
+    page.wait_for_timeout(250)
+    assert len(looks) == 1
+    page.locator("#do-run").press("Enter")
+
+    expect(page.locator("#lab-heading")).to_contain_text("ended by")
