@@ -3,6 +3,7 @@
 "use strict";
 
 const DASHES = [[], [6, 4], [2, 3]]; // lines are told apart without colour
+const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000]; // steps of an axis that counts
 const charts = new Map();
 
 function draw(figure) {
@@ -26,7 +27,7 @@ function draw(figure) {
     width: Math.max(240, plot.clientWidth),
     height: 200,
     scales: { x: { time: false }, y: { range: (_, low, high) => [Math.min(0, low), high > 0 ? high * 1.08 : 1] } },
-    axes: [axis(heads[0]), { ...axis(), size: 56 }],
+    axes: [{ ...axis(heads[0]), incrs: data[0].every(Number.isInteger) ? WHOLE : undefined }, { ...axis(), size: 56 }],
     legend: { live: false },
     cursor: { show: false },
     series: [{}, ...heads.slice(1).map((label, number) => ({

@@ -185,9 +185,10 @@ def _with_run(panel: Panel, run: Run, steps: Sequence[Step], chosen: int, is_str
 
 def _offered(run: Run | None) -> Inputs | None:
     """Return the inputs with which a panel goes on after a run that has ended by itself."""
-    if not run or run.is_open or not run.kind.next_inputs or not run.recording.generation:
+    if not run or not run.kind.next_inputs:
         return None
-    return run.kind.next_inputs(shown_of(run, engine.steps_of(run)))
+    shown = shown_of(run, engine.steps_of(run))
+    return run.kind.next_inputs(shown) if shown.generation else None
 
 
 def _others(run: Run) -> list[Other]:

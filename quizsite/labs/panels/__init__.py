@@ -1,6 +1,19 @@
 """Panels: ways to look at a run, one module and one template each. All of them are named here."""
 
-from quizsite.labs.panels import attention, compare, cost, intervene, latency, stopping, streaming, tokens, trace, truth
+from quizsite.labs.panels import (
+    attention,
+    chat,
+    compare,
+    cost,
+    intervene,
+    latency,
+    stopping,
+    streaming,
+    tokens,
+    trace,
+    truth,
+    weights,
+)
 from quizsite.labs.panels.kind import Kind
 
 KINDS: dict[str, Kind] = {
@@ -14,7 +27,9 @@ KINDS: dict[str, Kind] = {
         latency.KIND,
         streaming.KIND,
         stopping.KIND,
+        chat.KIND,
         cost.KIND,
+        weights.KIND,
         truth.KIND,
     )
 }

@@ -129,7 +129,7 @@ class Kind:
     next_inputs : function, optional
         The inputs that the form offers once a run has ended, where all of them may be changed; as they were, else.
     fresh_words : str
-        The button that leads back to the start.
+        The button that leads back to the start, in the open laboratory.
     picture : function, optional
         Lays a run out as a picture for slides, the template `panels/<name>.svg`.
     """
