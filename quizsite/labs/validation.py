@@ -208,9 +208,7 @@ class LabSpec(BaseModel):
     ) -> Run:
         """Return a run to be judged against this lab; `generate` gives the other runs that a goal asks for."""
         return Run(
-            start=self.setup(
-                self.start_params, inputs
-            ),  # inputs are judged by themselves: a panel may build its prompt of them
+            start=self.setup(self.start_params, inputs),  # a prompt may be built of inputs, which are judged apart
             setup=setup,
             made=generation,
             allowed=tuple(self.allowed),
