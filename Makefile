@@ -49,7 +49,7 @@ check: model  ## lint, types, import contracts, templates, migrations, content, 
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy .
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/djade --check --target-version 5.2 $$(git ls-files 'templates/*.html')
+	$(BIN)/djade --check --target-version 5.2 $$(git ls-files 'templates/*.html' 'quizsite/*.html')
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/python manage.py check_content $(if $(NEXT_TOKEN_ALL_TESTS),--all)
 	NEXT_TOKEN_HTTPS=1 $(BIN)/python manage.py check --deploy --fail-level WARNING

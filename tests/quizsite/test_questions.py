@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.utils.html import escape
 
 from quizsite.accounts.models import User
+from quizsite.content.files import CONTENT_DIR
 from quizsite.labs.models import Lab, LabResult
 from quizsite.questions.kinds.single_choice import shuffled
 from quizsite.questions.models import ImmutableError, Option, Question, QuestionVersion
@@ -18,6 +19,8 @@ from quizsite.quizzes.models import Answer
 from tests.quizsite.pages import HTMX, field, options
 
 pytestmark = pytest.mark.django_db
+
+QUICK_LABS = sorted(path.stem for path in (CONTENT_DIR / "labs").glob("sky-*.yaml"))
 
 
 def answer(client: Client, question: Question, option: Option, **extra: Any) -> Any:
@@ -362,3 +365,19 @@ def test_the_next_question_is_one_not_answered_of_the_same_level_first(client: C
         data = {"token": field(html, "token"), "version": field(html, "version"), "do": "give_up"}
         client.post(question.get_absolute_url(), data | {"option": (options(html) or [""])[0]})
     assert client.get(reverse("quizzes:next"), {"after": "\x00nowhere"})["Location"] == reverse("quizzes:questions")
+
+
+@pytest.mark.parametrize("slug", QUICK_LABS)
+def test_every_panel_stands_beside_a_question(signed_in: Client, chatbot: Question, slug: str):
+    lab = Lab.objects.get(slug=slug)
+    QuestionVersion.objects.filter(question=chatbot).update(lab=lab)
+
+    before = signed_in.get(chatbot.get_absolute_url()).content.decode()
+    inputs = {name: value for name, value in lab.spec.start_inputs.items() if name in lab.allowed}
+    response = signed_in.post(lab.get_absolute_url(), {"do": "run", "back": chatbot.get_absolute_url(), **inputs})
+    after = signed_in.get(chatbot.get_absolute_url()).content.decode()
+
+    assert lab.title in before
+    assert response.status_code == 302
+    assert response.url == f"{chatbot.get_absolute_url()}?lab={slug}#lab"  # type: ignore[attr-defined]
+    assert 'id="lab-body"' in after
