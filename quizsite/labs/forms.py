@@ -307,9 +307,8 @@ class RunForm(forms.Form):
             for name in self.unlocked_names:
                 with suppress(SettingError):
                     values[name] = params_of({}, {name: parse_setting(name, self._typed(name))}).as_dict()[name]  # type: ignore[dict-item]
-        offered = SCALES if self.kind.settings is None else self.kind.settings
         idle = without_effect(params_of({}, values))
-        return [(SCALES[name].label, reason) for name, reason in idle.items() if name in offered]
+        return [(SCALES[name].label, reason) for name, reason in idle.items() if name in self.unlocked_names]
 
     @property
     def chosen_model(self) -> str:

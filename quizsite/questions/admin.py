@@ -70,6 +70,7 @@ class VersionForm(forms.ModelForm[QuestionVersion]):
             "warning",
             "follow_ups",
             "explanation",
+            "details",
         )
 
     question: Question | None = None  # whose next version this is; set by the admin
@@ -113,6 +114,7 @@ class OptionFormSet(forms.BaseInlineFormSet[Option, QuestionVersion, forms.Model
         rows = [row.cleaned_data for row in self.forms if row.cleaned_data and not row.cleaned_data.get("DELETE")]
         rows.sort(key=lambda row: row["position"])
         data = {name: form.cleaned_data[name] for name in QuestionSpec.model_fields if name in form.cleaned_data}
+        data |= form.cleaned_data["details"] or {}
         data["lab"] = data["lab"].slug if data["lab"] else None
         data["options"] = [
             {"text": row["text"], "why": row["why"], "right": row["is_key"], "pinned": row["pinned"]} for row in rows
@@ -157,6 +159,7 @@ class QuestionAdmin(admin.ModelAdmin[QuestionVersion]):
         (None, {"fields": ["slug", ("topic", "level", "status"), "kind", "title", "text"]}),
         ("Covers", {"fields": ["facts", "lab"]}),
         ("After the answer", {"fields": ["answer", "listens_for", "warning", "follow_ups", "explanation"]}),
+        ("What the kind needs beside options", {"fields": ["details"]}),
     ]
 
     @admin.display(ordering="question__slug")

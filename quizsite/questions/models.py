@@ -118,7 +118,8 @@ class QuestionVersion(Immutable):
     listens_for = models.JSONField(default=list)
     warning = models.TextField(help_text="A phrase that an interviewer would wince at, and why.")
     follow_ups = models.JSONField(default=list)
-    explanation = models.TextField(blank=True, help_text="Kind lab: what the runs have shown.")
+    explanation = models.TextField(blank=True, help_text="How the key comes about; kind lab: what the runs have shown.")
+    details = models.JSONField(default=dict, blank=True, help_text="What the kind needs beside options.")
     digest = models.CharField(max_length=64, editable=False)
     created = models.DateTimeField(default=timezone.now, editable=False)
 

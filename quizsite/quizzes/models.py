@@ -1,14 +1,16 @@
 """Answers: what a learner said to a version of a question, kept once for each rendered form."""
 
 from decimal import Decimal
+from fractions import Fraction
 from typing import ClassVar, Self
 from uuid import UUID
 
 from django.contrib.auth.models import AnonymousUser
 from django.db import models, transaction
+from django.http import QueryDict
 
 from quizsite.accounts.models import User
-from quizsite.questions.kinds import kind_named
+from quizsite.questions.kinds import explain, kind_named
 from quizsite.questions.kinds.kind import NotAnswered, Response
 from quizsite.questions.models import Question, QuestionVersion
 
@@ -43,7 +45,7 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
                 try_number=(last or 0) + 1,
                 response=response,
                 verdict=grade.verdict,
-                score=Decimal(grade.score.numerator) / grade.score.denominator,
+                score=_stored(grade.score),
             )
 
 
@@ -69,3 +71,14 @@ class Answer(models.Model):
 
     def __str__(self) -> str:
         return f"{self.verdict}: {self.version}"
+
+    def mark(self, data: QueryDict) -> None:
+        """Take the learner's own marks of an explanation."""
+        self.response = explain.mark(self.version, self.response, data)
+        grade = explain.grade(self.version, self.response)
+        self.verdict, self.score = grade.verdict, _stored(grade.score)
+        self.save(update_fields=["response", "verdict", "score"])
+
+
+def _stored(score: Fraction) -> Decimal:
+    return Decimal(score.numerator) / score.denominator

@@ -9,5 +9,6 @@ urlpatterns = [
     path("", views.front, name="front"),
     path("next/", views.next_question, name="next"),
     path("questions/", views.questions, name="questions"),
+    path("answers/<int:answer_id>/marks/", views.mark, name="mark"),
     path("questions/<slug:slug>/", views.question, name="question"),
 ]

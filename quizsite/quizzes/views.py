@@ -6,9 +6,9 @@ from uuid import UUID, uuid4
 
 from django.core.paginator import Paginator
 from django.db.models import Case, Count, Min, OuterRef, Q, Subquery, When
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from quizsite.accounts.guests import learner_key, learner_of
 from quizsite.htmx import HtmxRequest, number_in, render_part
@@ -16,7 +16,7 @@ from quizsite.labs.frame import lab_panel
 from quizsite.labs.models import Lab, Run
 from quizsite.labs.replay import looping_replay
 from quizsite.questions.kinds import kind_named
-from quizsite.questions.kinds.kind import NotAnswered
+from quizsite.questions.kinds.kind import Asking, NotAnswered
 from quizsite.questions.models import Question, QuestionVersion
 from quizsite.questions.validation import LEVELS
 from quizsite.quizzes.models import Answer
@@ -73,13 +73,24 @@ def next_question(request: HtmxRequest) -> HttpResponse:
     return redirect(found) if found else redirect("quizzes:questions")
 
 
+@require_POST
+def mark(request: HtmxRequest, answer_id: int) -> HttpResponse:
+    """Keep how a learner has marked an explanation of their own."""
+    answer = get_object_or_404(Answer.objects.by(request.user).newest_first(), pk=answer_id)
+    if answer.version.kind != "explain":
+        raise Http404(f"a question of kind {answer.version.kind} is not marked by its learner")
+    answer.mark(request.POST)
+    asked = Question.objects.with_current().get(pk=answer.version.question_id)
+    return _question_page(request, asked, answer) if request.htmx else redirect(f"{asked.get_absolute_url()}#main")
+
+
 def _answered(request: HtmxRequest, asked: Question) -> HttpResponse:
     version = asked.versions.filter(pk=number_in(request.POST.get("version"))).first() or asked.current
     assert version
     learner = request.user if request.user.is_authenticated else None
     try:
         token = UUID(request.POST.get("token", ""))
-        response = kind_named(version.kind).read(version, request.POST.dict(), learner)
+        response = kind_named(version.kind).read(version, request.POST, learner, _asking(request, version))
         answer = Answer.objects.record(learner_of(request), version, response, token)
     except ValueError:
         return _question_page(request, asked, None, "This form cannot be read. Choose again.", 422)
@@ -97,25 +108,35 @@ def _question_page(
     """Render a question before or after its answer; the key is in the context only after it."""
     version = answer.version if answer else asked.current
     assert version
-    kind, key = kind_named(version.kind), learner_key(request)
+    kind, asking = kind_named(version.kind), _asking(request, version)
     context: dict[str, Any] = {
         "question": asked,
         "version": version,
+        "text": version.text,
+        "typed": request.POST if problem else {},
         "kind_template": f"questions/kinds/{version.kind}.html",
         "answer": answer,
         "problem": problem,
     }
     if answer:
-        context |= kind.show(version, answer.response, key)
+        context |= kind.show(version, answer.response, asking)
         context |= {"follow_ups": _follow_ups(version)}
     else:
-        context |= kind.ask(version, key) | {"token": uuid4()}
+        context |= kind.ask(version, asking) | {"token": uuid4()}
     if version.lab and not request.htmx:
         at_start = request.GET.get("from") == "start"
         lab = version.lab.step_to_show(request.GET.get("lab", ""))
         run = None if at_start else Run.objects.by(request.user).latest_in(lab, lab.panel)
         context["panel"] = lab_panel(lab.spec.kind, lab, request.user, request.path, run=run, steps=version.lab.steps)
     return render_part(request, "quizzes/question.html", "quizzes/question.html#question", context, status)
+
+
+def _asking(request: HtmxRequest, version: QuestionVersion) -> Asking:
+    """Return to whom the question is put; each try draws its numbers anew."""
+    n_before = 0
+    if version.kind == "numeric":
+        n_before = Answer.objects.by(request.user).filter(version=version).count()
+    return Asking(learner_key(request), n_before + 1)
 
 
 def _follow_ups(version: QuestionVersion) -> list[dict[str, Any]]:

@@ -22,7 +22,9 @@ def run(page: Page, **settings: str) -> None:
     for name, value in settings.items():
         page.fill(f"#{name}", value)
     page.select_option("[name=pace]", "0")
+    page.evaluate("document.getElementById('lab').dataset.before = ''")
     page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.locator("#lab:not([data-before])")).to_be_visible(timeout=30_000)  # not the run before it
     expect(page.locator("#lab-heading")).to_contain_text("ended by", timeout=120_000)
 
 

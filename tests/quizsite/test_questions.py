@@ -13,7 +13,8 @@ from django.utils.html import escape
 from quizsite.accounts.models import User
 from quizsite.content.files import CONTENT_DIR
 from quizsite.labs.models import Lab, LabResult
-from quizsite.questions.kinds.single_choice import shuffled
+from quizsite.questions.kinds.choices import shuffled
+from quizsite.questions.kinds.kind import Asking
 from quizsite.questions.models import ImmutableError, Option, Question, QuestionVersion
 from quizsite.quizzes.models import Answer
 from tests.quizsite.pages import HTMX, field, options
@@ -197,7 +198,7 @@ def test_a_pinned_option_keeps_its_place(chatbot: Question):
     last = list(version.options.all())[-1]
     Option.objects.filter(pk=last.pk).update(pinned=True)
 
-    assert {shuffled(version, f"learner {n}")[-1] for n in range(20)} == {last}
+    assert {shuffled(version, Asking(f"learner {n}"))[-1] for n in range(20)} == {last}
 
 
 BAD_POSTS: list[dict[str, Any]] = [

@@ -4,10 +4,28 @@ A new kind is a module with the functions of `kind.Kind`, a line below, and a te
 `templates/questions/kinds/`.
 """
 
-from quizsite.questions.kinds import lab, single_choice
+from quizsite.questions.kinds import (
+    explain,
+    lab,
+    multiple_choice,
+    numeric,
+    ordering,
+    predict,
+    short_text,
+    single_choice,
+)
 from quizsite.questions.kinds.kind import Kind
 
-_KINDS: dict[str, Kind] = {"single_choice": single_choice, "lab": lab}
+_KINDS: dict[str, Kind] = {
+    "single_choice": single_choice,
+    "multiple_choice": multiple_choice,
+    "numeric": numeric,
+    "ordering": ordering,
+    "short_text": short_text,
+    "explain": explain,
+    "predict": predict,
+    "lab": lab,
+}
 
 
 def kind_named(name: str) -> Kind:

@@ -1,11 +1,12 @@
 """Lab: the answer is what the learner's recorded runs have shown."""
 
-from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from django.http import QueryDict
+
 from quizsite.labs.models import LabResult
-from quizsite.questions.kinds.kind import Grade, NotAnswered, Response
+from quizsite.questions.kinds.kind import Asking, Grade, NotAnswered, Problems, Response
 
 if TYPE_CHECKING:
     from quizsite.accounts.models import User
@@ -13,21 +14,22 @@ if TYPE_CHECKING:
     from quizsite.questions.validation import QuestionSpec
 
 
-def problems(spec: "QuestionSpec") -> Iterator[tuple[tuple[str | int, ...], str]]:
+FIELDS: tuple[str, ...] = ()
+
+
+def problems(spec: "QuestionSpec") -> Problems:
     if not spec.lab:
         yield ("lab",), "a question of kind lab must name its lab"
-    if spec.options:
-        yield ("options",), f"a question of kind lab has no options, got {len(spec.options)}"
     if not spec.explanation:
         yield ("explanation",), "a question of kind lab must explain what its runs have shown"
 
 
-def ask(version: "QuestionVersion", learner_key: str) -> dict[str, Any]:
+def ask(version: "QuestionVersion", asking: Asking) -> dict[str, Any]:
     assert version.lab
     return {"goals": [goal.title for goal in version.lab.spec.goals]}
 
 
-def read(version: "QuestionVersion", data: Mapping[str, str], learner: "User | None") -> Response:
+def read(version: "QuestionVersion", data: QueryDict, learner: "User | None", asking: Asking) -> Response:
     assert version.lab
     goals = [goal.kind for goal in version.lab.spec.goals]
     found = LabResult.objects.filter(learner=learner, lab=version.lab, goal__in=goals) if learner else None
@@ -44,6 +46,6 @@ def grade(version: "QuestionVersion", response: Response) -> Grade:
     return Grade(Fraction(len(response["met"]), len(version.lab.spec.goals)))
 
 
-def show(version: "QuestionVersion", response: Response, learner_key: str) -> dict[str, Any]:
+def show(version: "QuestionVersion", response: Response, asking: Asking) -> dict[str, Any]:
     assert version.lab
     return {"goals": [(goal.title, goal.kind in response["met"]) for goal in version.lab.spec.goals]}

@@ -1,37 +1,33 @@
 """Single choice: one option is right, and each has its reason."""
 
-from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from quizsite.questions.kinds.kind import Grade, NotAnswered, Response
+from django.http import QueryDict
+
+from quizsite.questions.kinds.choices import option_problems, shuffled
+from quizsite.questions.kinds.kind import Asking, Grade, NotAnswered, Problems, Response
 
 if TYPE_CHECKING:
     from quizsite.accounts.models import User
-    from quizsite.questions.models import Option, QuestionVersion
+    from quizsite.questions.models import QuestionVersion
     from quizsite.questions.validation import QuestionSpec
 
-MIN_OPTIONS, MAX_OPTIONS = 3, 6
+FIELDS: tuple[str, ...] = ("options",)
 
 
-def problems(spec: "QuestionSpec") -> Iterator[tuple[tuple[str | int, ...], str]]:
-    n_options, n_right = len(spec.options), sum(option.right for option in spec.options)
-    if not MIN_OPTIONS <= n_options <= MAX_OPTIONS:
-        yield ("options",), f"options must be {MIN_OPTIONS} to {MAX_OPTIONS}, got {n_options}"
-    elif n_right != 1:
+def problems(spec: "QuestionSpec") -> Problems:
+    yield from option_problems(spec)
+    n_right = sum(option.right for option in spec.options)
+    if spec.options and n_right != 1:
         yield ("options",), f"exactly one option must be right, got {n_right}"
-    texts = [option.text for option in spec.options]
-    for number, text in enumerate(texts):
-        if text in texts[:number]:
-            yield ("options", number, "text"), f"options must differ, got {text[:40]!r} twice"
 
 
-def ask(version: "QuestionVersion", learner_key: str) -> dict[str, Any]:
-    return {"options": [{"id": option.public_id, "text": option.text} for option in shuffled(version, learner_key)]}
+def ask(version: "QuestionVersion", asking: Asking) -> dict[str, Any]:
+    return {"options": [{"id": option.public_id, "text": option.text} for option in shuffled(version, asking)]}
 
 
-def read(version: "QuestionVersion", data: Mapping[str, str], learner: "User | None") -> Response:
+def read(version: "QuestionVersion", data: QueryDict, learner: "User | None", asking: Asking) -> Response:
     chosen = data.get("option", "")
     if chosen not in {str(option.public_id) for option in version.options.all()}:
         raise NotAnswered("Choose one of the options.")
@@ -43,17 +39,6 @@ def grade(version: "QuestionVersion", response: Response) -> Grade:
     return Grade(Fraction(int(chosen.is_key)))
 
 
-def show(version: "QuestionVersion", response: Response, learner_key: str) -> dict[str, Any]:
-    options = shuffled(version, learner_key)
+def show(version: "QuestionVersion", response: Response, asking: Asking) -> dict[str, Any]:
+    options = shuffled(version, asking)
     return {"options": options, "chosen": next(o for o in options if str(o.public_id) == response["option"])}
-
-
-def shuffled(version: "QuestionVersion", learner_key: str) -> list["Option"]:
-    """Return the options in this learner's order: the same on every page; pinned ones keep their place."""
-    options = list(version.options.all())
-
-    def by_lot(option: "Option") -> bytes:
-        return sha256(f"{learner_key}/{option.public_id}".encode()).digest()
-
-    loose = iter(sorted((option for option in options if not option.pinned), key=by_lot))
-    return [option if option.pinned else next(loose) for option in options]
