@@ -57,6 +57,18 @@ document.addEventListener("click", async ({ target }) => {
   setTimeout(() => (button.textContent = "Copy"), 2000);
 });
 
+// In an ordering, a part that takes a place gives its own to the part that had it.
+document.addEventListener("focusin", ({ target }) => {
+  if (target.matches(".places select")) target.dataset.before = target.value;
+});
+document.addEventListener("change", ({ target }) => {
+  if (!target.matches(".places select")) return;
+  const others = [...target.closest(".places").querySelectorAll("select")];
+  const other = others.find((select) => select !== target && select.value === target.value);
+  if (other) other.value = target.dataset.before;
+  target.dataset.before = target.value;
+});
+
 function say(words) {
   const toast = document.createElement("p");
   toast.className = "toast";

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from quizsite.labs.clauses import Settings
 from quizsite.labs.validation import FactId, Problem, problems_of
@@ -70,10 +70,13 @@ class Parameter(Content):
         return self
 
 
+Formula = Annotated[str, BeforeValidator(str), Field(min_length=1, max_length=300)]  # a bare number is one, too
+
+
 class Trap(Content):
     """A number that a typical mistake gives."""
 
-    formula: Text
+    formula: Formula
     why: Text
 
 
@@ -83,7 +86,7 @@ class NumericSpec(Content):
     parameters: dict[Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z_]{0,15}$")], Parameter] = Field(
         default={}, max_length=5
     )
-    formula: Text
+    formula: Formula
     unit: Annotated[str, Field(min_length=1, max_length=60)]
     tolerance: float = Field(default=0, ge=0, le=0.5)  # a share of the key
     decimals: int = Field(default=0, ge=0, le=6)  # of the key as it is shown
