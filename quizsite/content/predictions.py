@@ -6,11 +6,13 @@ from pathlib import Path
 
 import yaml
 
-from generation import generate, load_model
+from generation import generate, list_models, load_model
+from quizsite.content.files import CONTENT_DIR, Content, Mistake
 from quizsite.labs.validation import params_of
 from quizsite.questions.validation import Found, PredictSpec
 
 DIGITS = 4  # of a probability in a file
+NEAR = 2e-3  # between the probabilities of two machines
 BLOCK = re.compile(r"^  found:\n(?:    .*\n)*", re.MULTILINE)
 
 
@@ -31,6 +33,28 @@ def found_by_engine(spec: PredictSpec) -> list[Found]:
     ids = [taken.token_id, *(token_id for token_id in raw if token_id != taken.token_id)][: spec.n_options]
     rows = [raw.get(token_id, taken) for token_id in ids]
     return [Found(token=row.token, probability=round(row.probability, DIGITS)) for row in rows]
+
+
+def wrong_keys(content: Content) -> list[Mistake]:
+    """Compute the keys of all predictions anew, as far as their models are here, and name those that differ."""
+    mistakes = []
+    for slug, question in content.questions.items():
+        spec = question.predict
+        if spec is None or spec.model not in list_models():
+            continue
+        found = found_by_engine(spec)
+        tokens, before = [row.token for row in found], [row.token for row in spec.found]
+        if tokens != before or any(
+            abs(a.probability - b.probability) > NEAR for a, b in zip(found, spec.found, strict=True)
+        ):
+            file = CONTENT_DIR / "bank" / content.topic_of[slug] / f"{slug}.yaml"
+            mistakes.append(Mistake(file, 1, f"predict.found: the engine finds {found}; run `compute_predictions`"))
+    return mistakes
+
+
+def _alike(ours: list[Found], theirs: list[Found]) -> bool:
+    same_tokens = [row.token for row in ours] == [row.token for row in theirs]
+    return same_tokens and all(abs(a.probability - b.probability) <= NEAR for a, b in zip(ours, theirs, strict=True))
 
 
 def written_into(file: Path, found: list[Found]) -> None:

@@ -40,6 +40,9 @@ class Content(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
 
 
+MistakeId = Annotated[str, Field(pattern=r"^E\d{1,2}$")]  # of the mistakes that interviewers hear
+
+
 class OptionSpec(Content):
     """An option as an author writes it."""
 
@@ -47,6 +50,7 @@ class OptionSpec(Content):
     right: bool = False
     why: Text
     pinned: bool = False
+    mistake: MistakeId | None = None  # that a wrong option stands for; for the author alone
 
 
 class FollowUp(Content):
@@ -78,6 +82,7 @@ class Trap(Content):
 
     formula: Formula
     why: Text
+    mistake: MistakeId | None = None
 
 
 class NumericSpec(Content):
@@ -158,6 +163,8 @@ class QuestionSpec(Content):
         """What a version holds; level and status belong to the question."""
         written = self.model_dump(exclude={"level", "status", *KIND_FIELDS}, by_alias=True)
         details = self.model_dump(include=set(kind_named(self.kind).FIELDS) - {"options"}, by_alias=True)
+        for part in (*written["options"], *(details.get("numeric") or {}).get("traps", [])):
+            del part["mistake"]
         return written | ({"details": details} if details else {})
 
     @property

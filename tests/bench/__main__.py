@@ -119,7 +119,7 @@ def bench_pages() -> None:
     with TemporaryDirectory() as var:
         os.environ |= {
             "NEXT_TOKEN_VAR": var,
-            "NEXT_TOKEN_HOSTS": "testserver",
+            "NEXT_TOKEN_HOSTS": "testserver 127.0.0.1",
             "DJANGO_SETTINGS_MODULE": "tests.settings",
         }
         import django  # noqa: PLC0415  (the settings are read on import)

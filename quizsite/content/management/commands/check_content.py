@@ -6,8 +6,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from quizsite.content.coverage import gaps
+from quizsite.content.coverage import bank_gaps, gaps
 from quizsite.content.files import CONTENT_DIR, read_content
+from quizsite.content.predictions import wrong_keys
 
 
 class Command(BaseCommand):
@@ -21,9 +22,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: object, **options: Any) -> None:
         content = read_content(options["folder"], prove_all=True)
-        if content.mistakes:
-            raise CommandError("\n".join(str(mistake) for mistake in content.mistakes))
-        missing = gaps(content.labs) if options["folder"] == CONTENT_DIR else []
+        mistakes = content.mistakes or wrong_keys(content)
+        if mistakes:
+            raise CommandError("\n".join(str(mistake) for mistake in mistakes))
+        missing = [*gaps(content.labs), *bank_gaps(content.questions)] if options["folder"] == CONTENT_DIR else []
         if missing:
             raise CommandError("\n".join(missing))
         if content.unproved and options["all"]:
