@@ -57,16 +57,13 @@ document.addEventListener("click", async ({ target }) => {
   setTimeout(() => (button.textContent = "Copy"), 2000);
 });
 
-// In an ordering, a part that takes a place gives its own to the part that had it.
-document.addEventListener("focusin", ({ target }) => {
-  if (target.matches(".places select")) target.dataset.before = target.value;
-});
+// In an ordering, a part that takes a place gives the one that is free then to the part that had it.
 document.addEventListener("change", ({ target }) => {
   if (!target.matches(".places select")) return;
-  const others = [...target.closest(".places").querySelectorAll("select")];
-  const other = others.find((select) => select !== target && select.value === target.value);
-  if (other) other.value = target.dataset.before;
-  target.dataset.before = target.value;
+  const all = [...target.closest(".places").querySelectorAll("select")];
+  const other = all.find((select) => select !== target && select.value === target.value);
+  const free = all.map((_, at) => String(at + 1)).find((place) => all.every((select) => select.value !== place));
+  if (other && free) other.value = free;
 });
 
 function say(words) {
