@@ -1,14 +1,12 @@
 """Keys of predictions: the likeliest tokens of a run, as the engine finds them when a question is published."""
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import yaml
 
-from generation import generate, list_models, load_model
 from quizsite.content.files import CONTENT_DIR, Content, Mistake
-from quizsite.labs.validation import params_of
+from quizsite.labs.next_tokens import is_here, likely_tokens
 from quizsite.questions.validation import Found, PredictSpec
 
 DIGITS = 4  # of a probability in a file
@@ -17,22 +15,9 @@ BLOCK = re.compile(r"^  found:\n(?:    .*\n)*", re.MULTILINE)
 
 
 def found_by_engine(spec: PredictSpec) -> list[Found]:
-    """Run a prediction up to its step and return the likeliest tokens there, the one that is taken first.
-
-    Raises
-    ------
-    ModelUnavailable, PromptError, SettingError
-    """
-    params = replace(params_of({}, spec.settings), max_new_tokens=spec.step)
-    steps = generate(load_model(spec.model), spec.prompt, params).steps
-    if len(steps) < spec.step:
-        raise ValueError(f"the run ends before step {spec.step}")
-    last = steps[spec.step - 1]
-    taken = last.stages[-1].top[0]
-    raw = {row.token_id: row for row in last.stages[0].top}
-    ids = [taken.token_id, *(token_id for token_id in raw if token_id != taken.token_id)][: spec.n_options]
-    rows = [raw.get(token_id, taken) for token_id in ids]
-    return [Found(token=row.token, probability=round(row.probability, DIGITS)) for row in rows]
+    """Run a prediction up to its step and return the likeliest tokens there, the one that is taken first."""
+    tokens = likely_tokens(spec.model, spec.prompt, spec.settings, spec.step, spec.n_options)
+    return [Found(token=token, probability=round(probability, DIGITS)) for token, probability in tokens]
 
 
 def wrong_keys(content: Content) -> list[Mistake]:
@@ -40,7 +25,7 @@ def wrong_keys(content: Content) -> list[Mistake]:
     mistakes = []
     for slug, question in content.questions.items():
         spec = question.predict
-        if spec is None or spec.model not in list_models():
+        if spec is None or not is_here(spec.model):
             continue
         found = found_by_engine(spec)
         tokens, before = [row.token for row in found], [row.token for row in spec.found]
