@@ -55,8 +55,11 @@ def test_from_the_front_page_to_a_cured_loop(page: Page):
     page.reload()
     expect(page.locator(".verdict")).to_contain_text("Right")
     expect(page.locator("#lab-chips")).to_contain_text("Cured")
-    page.goto("/questions/")
-    expect(page.locator(".card", has_text="A chatbot ")).to_contain_text("Right")
+    card = page.locator(".card", has=page.locator("[href='/questions/chatbot-repeats-one-sentence/']"))
+    page.goto("/questions/?level=scenario")
+    if not card.count():
+        page.goto("/questions/?level=scenario&page=2")
+    expect(card).to_contain_text("Right")
 
 
 def test_tokens_arrive_one_by_one_and_the_loop_is_marked_while_it_comes(page: Page):
@@ -372,13 +375,13 @@ def test_the_admin_keeps_the_policy_and_the_console_clean(page: Page, var: Path)
         page.goto(f"/admin/{path}")
         expect(page.locator("#content h1")).to_be_visible()
     page.goto("/admin/labs/run/")
-    page.goto("/admin/questions/questionversion/")
+    page.goto("/admin/questions/questionversion/?q=chatbot-repeats")
     page.get_by_role("link", name="A chatbot keeps coming back").click()
     page.fill("[name=title]", "A chatbot says the same again")
     page.get_by_role("button", name="Save and continue editing").click()
     expect(page.locator(".messagelist")).to_contain_text("is saved as version 2")
-    page.goto("/questions/")
-    expect(page.get_by_role("link", name="A chatbot says the same again")).to_be_visible()
+    page.goto("/questions/chatbot-repeats-one-sentence/")
+    expect(page).to_have_title(re.compile("A chatbot says the same again"))
 
 
 @pytest.mark.real_model

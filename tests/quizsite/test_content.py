@@ -83,15 +83,6 @@ def test_the_five_levels_have_their_required_questions():
         assert fact in CONTENT.questions[slug].facts
 
 
-def test_the_length_of_an_option_does_not_give_the_key_away():
-    choices = [question.options for question in CONTENT.questions.values() if question.options]
-    longest = sum(max(options, key=lambda option: len(option.text)).right for options in choices)
-    shortest = sum(min(options, key=lambda option: len(option.text)).right for options in choices)
-
-    assert longest <= len(choices) / 3
-    assert shortest <= len(choices) / 3
-
-
 @pytest.mark.django_db
 def test_loading_twice_changes_nothing():
     before = list(QuestionVersion.objects.values_list("pk", "number"))
