@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from html import unescape
 from pathlib import Path
 from typing import NamedTuple
@@ -70,7 +71,8 @@ def test_all_of_a_class_are_served_and_each_text_is_what_it_is_alone(site: str):
     async def everybody() -> list[Seen]:
         return await asyncio.gather(*(learn(site, seed) for seed in range(N_LEARNERS)))
 
-    seen = asyncio.run(everybody())
+    with ThreadPoolExecutor(1) as thread:  # Playwright leaves a loop of its own running in this one
+        seen = thread.submit(asyncio.run, everybody()).result()
 
     smollm2 = load_model("smollm2")
     for learner in seen:
