@@ -144,5 +144,6 @@ LOGGING = {
     "loggers": {"django": {"handlers": [], "propagate": True}, "django.request": {"level": "ERROR"}},
 }
 
+REVIEW_FUZZ = True  # spreads due dates by chance, so that what was learnt together does not all come due together
 RUNS_PER_MINUTE = 60  # of one learner
 KV_CACHE_MB = int(os.environ.get("NEXT_TOKEN_KV_CACHE_MB", "1024"))  # of all runs together

@@ -7,6 +7,7 @@ from django.db import models, transaction
 from django.urls import reverse
 from django.utils import timezone
 
+from quizsite.accounts.models import User
 from quizsite.labs.models import Lab
 from quizsite.questions.validation import KINDS, LEVELS, STATUSES, QuestionSpec
 
@@ -159,3 +160,48 @@ class Option(Immutable):
 
     def __str__(self) -> str:
         return self.text[:60]
+
+
+class ReportManager(models.Manager["Report"]):
+    def broken(self, version: QuestionVersion, failure: str) -> None:
+        """Tell the authors that a version could not be judged; once, however many learners meet it."""
+        defaults = {"text": failure[: Report.LONGEST]}
+        self.get_or_create(version=version, reason="broken", state="open", defaults=defaults)
+
+
+class Report(models.Model):
+    """What somebody says is wrong with a version of a question; the authors' queue."""
+
+    LONGEST = 1000
+    REASONS: ClassVar = [
+        ("key", "The key is wrong"),
+        ("unclear", "It can be read in two ways"),
+        ("outdated", "It is out of date"),
+        ("writing", "A mistake in the writing"),
+        ("other", "Something else"),
+        ("broken", "It could not be judged"),  # said by the site alone
+    ]
+    STATES: ClassVar = [("open", "Open"), ("mended", "Mended"), ("declined", "No change")]
+
+    version = models.ForeignKey(QuestionVersion, on_delete=models.PROTECT, related_name="reports")
+    learner = models.ForeignKey(User, null=True, blank=True, on_delete=models.SET_NULL, related_name="reports")
+    reason = models.CharField(max_length=10, choices=REASONS)
+    text = models.TextField(max_length=LONGEST, blank=True)
+    state = models.CharField(max_length=10, choices=STATES, default="open")
+    created = models.DateTimeField(auto_now_add=True)
+
+    objects = ReportManager()
+
+    class Meta:
+        ordering: ClassVar = ["-created"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["version", "learner", "reason"], condition=models.Q(state="open"), name="said_once"
+            ),
+            models.UniqueConstraint(
+                fields=["version"], condition=models.Q(state="open", reason="broken"), name="broken_once"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_reason_display()}: {self.version}"

@@ -19,7 +19,7 @@ from quizsite.questions.kinds import kind_named
 from quizsite.questions.kinds.kind import Asking, NotAnswered
 from quizsite.questions.models import Question, QuestionVersion
 from quizsite.questions.validation import LEVELS
-from quizsite.quizzes.models import Answer
+from quizsite.quizzes.models import Answer, Ungraded
 
 PAGE_SIZE = 25
 FRONT_LAB = "sky-penalty"
@@ -90,10 +90,14 @@ def _answered(request: HtmxRequest, asked: Question) -> HttpResponse:
     learner = request.user if request.user.is_authenticated else None
     try:
         token = UUID(request.POST.get("token", ""))
-        response = kind_named(version.kind).read(version, request.POST, learner, _asking(request, version))
-        answer = Answer.objects.record(learner_of(request), version, response, token)
+        asking = _asking(request, version)
+        response = kind_named(version.kind).read(version, request.POST, learner, asking)
+        answer = Answer.objects.record(learner_of(request), version, response, token, asking)
     except ValueError:
         return _question_page(request, asked, None, "This form cannot be read. Choose again.", 422)
+    except Ungraded as failed:
+        failed.report()
+        return _question_page(request, asked, None, str(failed), 422)
     except NotAnswered as missing:
         return _question_page(request, asked, None, str(missing), 422)
     if not request.htmx:
@@ -108,7 +112,8 @@ def _question_page(
     """Render a question before or after its answer; the key is in the context only after it."""
     version = answer.version if answer else asked.current
     assert version
-    kind, asking = kind_named(version.kind), _asking(request, version)
+    kind = kind_named(version.kind)
+    asking = answer.asking if answer and answer.asking_key else _asking(request, version)
     context: dict[str, Any] = {
         "question": asked,
         "version": version,
