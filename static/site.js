@@ -100,3 +100,26 @@ function replay(panel) {
 
 const front = document.querySelector("[data-replay]");
 if (front && !matchMedia("(prefers-reduced-motion: reduce)").matches) replay(front);
+
+// A mock interview: the clock counts down in the page, and the server ends it. What stands in the form is
+// kept shortly before the end, and whenever the page goes out of sight.
+const keep = () => document.getElementById("kept") && htmx.trigger("#kept", "keep");
+let ends = null;
+function readClock() {
+  const clock = document.querySelector("[data-seconds]");
+  ends = clock && Date.now() + 1000 * Number(clock.dataset.seconds);
+}
+setInterval(() => {
+  const clock = document.querySelector("[data-seconds]");
+  if (!clock || ends === null) return;
+  const left = Math.round((ends - Date.now()) / 1000);
+  clock.textContent = `${Math.floor(Math.max(0, left) / 60)}:${String(Math.max(0, left) % 60).padStart(2, "0")} left`;
+  if (left === 2) keep();
+  if (left <= 0) {
+    ends = null;
+    document.getElementById("finish")?.requestSubmit();
+  }
+}, 1000);
+readClock();
+document.addEventListener("htmx:afterSwap", ({ detail }) => detail.target.id === "sitting" && readClock());
+document.addEventListener("visibilitychange", () => document.visibilityState === "hidden" && keep());

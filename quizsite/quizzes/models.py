@@ -14,6 +14,7 @@ from django.db import models, transaction
 from django.http import QueryDict
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.functional import cached_property
 
 from quizsite.accounts.models import User
 from quizsite.questions.kinds import explain, kind_named
@@ -23,7 +24,7 @@ from quizsite.questions.validation import LEVELS
 from quizsite.quizzes import review
 
 VERDICTS = [("right", "Right"), ("partly", "Partly right"), ("wrong", "Wrong")]
-SURE = [(1, "A guess, 50 %"), (2, "Fairly sure, 75 %"), (3, "Sure, 95 %")]
+SURE = [(1, "A guess, 50%"), (2, "Fairly sure, 75%"), (3, "Sure, 95%")]
 MODES = [
     ("drill", "Drill"),
     ("weak", "My weak spots"),
@@ -42,7 +43,7 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
         return self.filter(version__question=question)
 
     def newest_first(self) -> Self:
-        return self.select_related("version", "version__lab__first_step").order_by("-created", "-pk")
+        return self.select_related("version", "version__lab__first_step", "slot").order_by("-created", "-pk")
 
     def record(
         self,
@@ -226,6 +227,10 @@ class AttemptQuerySet(models.QuerySet["Attempt"]):
     def open(self) -> Self:
         return self.filter(finished=None)
 
+    def running(self) -> Self:
+        """Open attempts whose time is not up."""
+        return self.open().exclude(deadline__lt=timezone.now())
+
     def with_quiz(self) -> Self:
         return self.select_related("quiz__topic", "learner")
 
@@ -258,6 +263,17 @@ class Attempt(models.Model):
         return reverse("quizzes:attempt", args=[self.id])
 
     @property
+    def n_done(self) -> int:
+        return len(self.in_order) - len(self.undone)
+
+    @property
+    def seconds_left(self) -> int | None:
+        """Seconds until its deadline; None where time does not count."""
+        if not self.deadline or self.finished:
+            return None
+        return max(0, int((self.deadline - timezone.now()).total_seconds()))
+
+    @property
     def is_over(self) -> bool:
         """Tell whether its time is up by the server's clock."""
         return self.deadline is not None and timezone.now() > self.deadline + LATE
@@ -278,22 +294,41 @@ class Attempt(models.Model):
                 raise Closed
             yield
 
-    def all_slots(self) -> list["Slot"]:
-        """Return its slots in order, each with its version and answer."""
-        slots = self.slots.select_related("version__question__topic", "version__lab", "answer")
-        return list(slots.prefetch_related("version__options").order_by("position"))
+    @cached_property
+    def in_order(self) -> list["Slot"]:
+        """Its slots in order, each with its version and answer."""
+        found = self.slots.select_related("version__question__topic", "version__lab", "answer")
+        slots = list(found.prefetch_related("version__options").order_by("position"))
+        for slot in slots:
+            slot.attempt = self
+        return slots
+
+    @property
+    def undone(self) -> list["Slot"]:
+        """The slots that have nothing yet."""
+        return [slot for slot in self.in_order if not slot.is_done]
+
+    def next_after(self, position: int) -> "Slot | None":
+        """Return the next slot that has nothing yet: behind this place, or else before it."""
+        behind_first = sorted(self.undone, key=lambda slot: (slot.position < position, slot.position))
+        return next((slot for slot in behind_first if slot.position != position), None)
 
     def finish(self) -> None:
         """End it; what was typed and not sent is judged as it stands. Ending it twice changes nothing."""
         try:
             with self.writing():
-                for slot in self.all_slots():
-                    slot.attempt = self
+                self.__dict__.pop("in_order", None)  # what is kept now, not what was when the page was read
+                for slot in self.in_order:
                     slot.judge_draft()
-                self.finished = min(timezone.now(), self.deadline or timezone.now())
-                self.save(update_fields=["finished"])
+                self.close()
         except Closed:
             return
+
+    def close(self) -> None:
+        """Write down when it ended; its time does not go on after the deadline."""
+        now = timezone.now()
+        self.finished = min(now, self.deadline or now)
+        self.save(update_fields=["finished"])
 
     def settle(self) -> None:
         """Finish it if its time is up: whoever looks at it next sees its end."""
@@ -334,6 +369,10 @@ class Slot(models.Model):
         return getattr(self, "answer", None)
 
     @property
+    def is_done(self) -> bool:
+        return bool(self.found_answer) or self.has_draft
+
+    @property
     def typed(self) -> QueryDict:
         """What has been typed so far, as a form would send it."""
         typed = QueryDict(mutable=True)
@@ -369,6 +408,8 @@ class Slot(models.Model):
             answer = self._judge(data)
             self.draft = _fields(data)
             self.save(update_fields=["draft", "sure"])
+            if not self.attempt.slots.filter(answer=None).exists():
+                self.attempt.close()
         return answer
 
     def judge_draft(self) -> None:

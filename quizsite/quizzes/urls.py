@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from quizsite.quizzes import views
+from quizsite.quizzes import attempt_views, progress_views, views
 
 app_name = "quizzes"
 urlpatterns = [
@@ -11,4 +11,13 @@ urlpatterns = [
     path("questions/", views.questions, name="questions"),
     path("answers/<int:answer_id>/marks/", views.mark, name="mark"),
     path("questions/<slug:slug>/", views.question, name="question"),
+    path("quiz/", attempt_views.quiz_home, name="drills"),
+    path("quiz/start/", attempt_views.start, name="start"),
+    path("quiz/<uuid:attempt_id>/", attempt_views.attempt, name="attempt"),
+    path("quiz/<uuid:attempt_id>/finish/", attempt_views.finish, name="finish"),
+    path("quiz/<uuid:attempt_id>/<int:position>/", attempt_views.slot, name="slot"),
+    path("quiz/<uuid:attempt_id>/<int:position>/draft/", attempt_views.draft, name="draft"),
+    path("mock/", attempt_views.mock_home, name="mock"),
+    path("review/", attempt_views.review_home, name="review"),
+    path("progress/", progress_views.progress_page, name="progress"),
 ]

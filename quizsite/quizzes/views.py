@@ -19,7 +19,8 @@ from quizsite.questions.kinds import kind_named
 from quizsite.questions.kinds.kind import Asking, NotAnswered
 from quizsite.questions.models import Question, QuestionVersion
 from quizsite.questions.validation import LEVELS
-from quizsite.quizzes.models import Answer, Ungraded
+from quizsite.quizzes.feedback import feedback
+from quizsite.quizzes.models import Answer, Attempt, ReviewCard, Ungraded
 
 PAGE_SIZE = 25
 FRONT_LAB = "sky-penalty"
@@ -33,7 +34,8 @@ def front(request: HtmxRequest) -> HttpResponse:
         "replay": looping_replay(),
         "penalty_lab": Lab.objects.filter(slug=FRONT_LAB).first(),
         "levels": _levels(request),
-        "first": _next_question(request, None),
+        "open_attempt": Attempt.objects.by(request.user).running().with_quiz().first(),
+        "n_due": ReviewCard.objects.by(request.user).due().count(),
     }
     return render(request, "quizzes/front.html", context)
 
@@ -80,6 +82,8 @@ def mark(request: HtmxRequest, answer_id: int) -> HttpResponse:
     if answer.version.kind != "explain":
         raise Http404(f"a question of kind {answer.version.kind} is not marked by its learner")
     answer.mark(request.POST)
+    if answer.slot:
+        return redirect(answer.slot)
     asked = Question.objects.with_current().get(pk=answer.version.question_id)
     return _question_page(request, asked, answer) if request.htmx else redirect(f"{asked.get_absolute_url()}#main")
 
@@ -112,22 +116,18 @@ def _question_page(
     """Render a question before or after its answer; the key is in the context only after it."""
     version = answer.version if answer else asked.current
     assert version
-    kind = kind_named(version.kind)
     asking = answer.asking if answer and answer.asking_key else _asking(request, version)
     context: dict[str, Any] = {
         "question": asked,
         "version": version,
         "text": version.text,
-        "typed": request.POST if problem else {},
         "kind_template": f"questions/kinds/{version.kind}.html",
-        "answer": answer,
         "problem": problem,
     }
     if answer:
-        context |= kind.show(version, answer.response, asking)
-        context |= {"follow_ups": _follow_ups(version)}
+        context |= feedback(version, answer, asking)
     else:
-        context |= kind.ask(version, asking) | {"token": uuid4()}
+        context |= kind_named(version.kind).ask(version, asking, request.POST) | {"token": uuid4()}
     if version.lab and not request.htmx:
         at_start = request.GET.get("from") == "start"
         lab = version.lab.step_to_show(request.GET.get("lab", ""))
@@ -142,13 +142,6 @@ def _asking(request: HtmxRequest, version: QuestionVersion) -> Asking:
     if version.kind == "numeric":
         n_before = Answer.objects.by(request.user).filter(version=version).count()
     return Asking(learner_key(request), n_before + 1)
-
-
-def _follow_ups(version: QuestionVersion) -> list[dict[str, Any]]:
-    """Return the follow-ups, each with the question that answers it where there is one."""
-    slugs = [follow_up["question"] for follow_up in version.follow_ups if follow_up["question"]]
-    known = {found.slug: found for found in Question.objects.published().filter(slug__in=slugs)}
-    return [{"text": f["text"], "question": known.get(f["question"])} for f in version.follow_ups]
 
 
 def _next_question(request: HtmxRequest, after: Question | None) -> Question | None:

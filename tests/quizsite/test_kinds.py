@@ -220,11 +220,11 @@ def test_a_numeric_question_draws_anew_for_each_try_and_the_same_for_each_reload
     version = version_of(POSITIONS)
     kind = kind_named("numeric")
 
-    texts = [kind.ask(version, Asking("ada", number))["text"] for number in (1, 1, 2, 3)]
+    texts = [kind.ask(version, Asking("ada", number), QueryDict())["text"] for number in (1, 1, 2, 3)]
 
     assert texts[0] == texts[1]
     assert len(set(texts)) == 3
-    assert kind.ask(version, Asking("bob", 1))["text"] != texts[0]
+    assert kind.ask(version, Asking("bob", 1), QueryDict())["text"] != texts[0]
     prompt, new = map(int, re.findall(r"\d+", texts[0].replace(",", "")))
     assert 20 <= prompt <= 400
     assert prompt % 10 == 0
@@ -234,7 +234,7 @@ def test_a_numeric_question_draws_anew_for_each_try_and_the_same_for_each_reload
 @pytest.mark.django_db
 def test_the_number_of_a_mistake_gets_its_reason():
     version = version_of(POSITIONS)
-    prompt, new = map(int, re.findall(r"\d+", kind_named("numeric").ask(version, Asking("ada"))["text"]))
+    prompt, new = map(int, re.findall(r"\d+", kind_named("numeric").ask(version, Asking("ada"), QueryDict())["text"]))
 
     score, shown = graded(version, f"number={prompt * new}")
 
@@ -305,7 +305,8 @@ def test_nothing_ticked_is_no_answer(data: str):
 )
 def test_an_order_is_scored_by_its_pairs(places: tuple[int, ...], score: Fraction):
     version = version_of(ORDER)
-    shown = dict(kind_named("ordering").ask(version, Asking("ada"))["items"])
+    items = kind_named("ordering").ask(version, Asking("ada"), QueryDict())["items"]
+    shown = {item_id: text for item_id, text, _ in items}
     by_text = {text: item_id for item_id, text in shown.items()}
     data = "&".join(f"place-{by_text[text]}={place}" for text, place in zip(ORDER["items"], places, strict=True))
 
@@ -317,11 +318,16 @@ def test_places_given_twice_are_asked_again_and_the_order_shown_says_nothing():
     version = version_of(ORDER)
     kind = kind_named("ordering")
 
-    orders = {tuple(text for _, text in kind.ask(version, Asking(f"learner {n}"))["items"]) for n in range(30)}
+    orders = {
+        tuple(text for _, text, _ in kind.ask(version, Asking(f"learner {n}"), QueryDict())["items"]) for n in range(30)
+    }
 
     assert len(orders) > 10
     with pytest.raises(NotAnswered, match="a place of its own"):
-        graded(version, "&".join(f"place-{item_id}=1" for item_id, _ in kind.ask(version, Asking("ada"))["items"]))
+        graded(
+            version,
+            "&".join(f"place-{item_id}=1" for item_id, _, _ in kind.ask(version, Asking("ada"), QueryDict())["items"]),
+        )
 
 
 @pytest.mark.django_db

@@ -1,6 +1,8 @@
 """What single and multiple choice share: options that must differ, in an order of the learner's own."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from django.http import QueryDict
 
 from quizsite.questions.kinds.kind import Asking, Problems
 
@@ -19,6 +21,15 @@ def option_problems(spec: "QuestionSpec") -> Problems:
     for number, text in enumerate(texts):
         if text in texts[:number]:
             yield ("options", number, "text"), f"options must differ, got {text[:40]!r} twice"
+
+
+def offered(version: "QuestionVersion", asking: Asking, typed: QueryDict) -> list[dict[str, Any]]:
+    """Return the options as they are asked: an opaque id, a text, and whether it is chosen already."""
+    chosen = typed.getlist("option")
+    return [
+        {"id": option.public_id, "text": option.text, "is_chosen": str(option.public_id) in chosen}
+        for option in shuffled(version, asking)
+    ]
 
 
 def shuffled(version: "QuestionVersion", asking: Asking) -> list["Option"]:

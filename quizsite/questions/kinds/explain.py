@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.http import QueryDict
 
-from quizsite.questions.kinds.kind import Asking, Grade, NotAnswered, Problems, Response
+from quizsite.questions.kinds.kind import Asking, Grade, NotAnswered, Problems, Response, Said
 from quizsite.questions.kinds.short_text import plain
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ def problems(spec: "QuestionSpec") -> Problems:
         yield ("rubric",), f"a rubric must have 4 to 7 points, got {len(spec.rubric)}"
 
 
-def ask(version: "QuestionVersion", asking: Asking) -> dict[str, Any]:
-    return {"n_points": len(version.details["rubric"]), "longest": LONGEST}
+def ask(version: "QuestionVersion", asking: Asking, typed: QueryDict) -> dict[str, Any]:
+    return {"n_points": len(version.details["rubric"]), "longest": LONGEST, "typed": typed.get("text", "")}
 
 
 def read(version: "QuestionVersion", data: QueryDict, learner: "User | None", asking: Asking) -> Response:
@@ -50,6 +50,11 @@ def show(version: "QuestionVersion", response: Response, asking: Asking) -> dict
     marks = set(response["marks"])
     points = [(at, part["point"], at in marks) for at, part in enumerate(version.details["rubric"])]
     return {"typed": response["text"], "points": points, "is_marked": response["is_marked"]}
+
+
+def said(version: "QuestionVersion", response: Response) -> Said:
+    n_points = len(version.details["rubric"])
+    return Said(f"Explained, {len(response['marks'])} of {n_points} points", f"{n_points} points")
 
 
 def likely(version: "QuestionVersion", text: str) -> list[int]:

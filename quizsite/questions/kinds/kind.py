@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from django.http import QueryDict
 from django.utils.crypto import salted_hmac
@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 
 Response = dict[str, Any]  # what is kept of an answer, as JSON
 Problems = Iterator[tuple[tuple[str | int, ...], str]]
+
+
+class Said(NamedTuple):
+    """What a learner answered, and what is right, as plain text."""
+
+    mine: str
+    key: str
 
 
 class NotAnswered(Exception):
@@ -64,8 +71,8 @@ class Kind(Protocol):
     def problems(self, spec: "QuestionSpec") -> Problems:
         """Say what a question of this kind lacks, with the place in its content."""
 
-    def ask(self, version: "QuestionVersion", asking: Asking) -> dict[str, Any]:
-        """Return what the template needs before the answer: nothing that gives it away."""
+    def ask(self, version: "QuestionVersion", asking: Asking, typed: QueryDict) -> dict[str, Any]:
+        """Return what the template needs before the answer, with what was typed: nothing that gives it away."""
 
     def read(self, version: "QuestionVersion", data: QueryDict, learner: "User | None", asking: Asking) -> Response:
         """Read what was sent, or raise NotAnswered."""
@@ -75,3 +82,6 @@ class Kind(Protocol):
 
     def show(self, version: "QuestionVersion", response: Response, asking: Asking) -> dict[str, Any]:
         """Return what the template needs after the answer."""
+
+    def said(self, version: "QuestionVersion", response: Response) -> Said:
+        """Return answer and key in a few words each, for a table of results."""

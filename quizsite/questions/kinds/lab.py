@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from django.http import QueryDict
 
 from quizsite.labs.models import LabResult
-from quizsite.questions.kinds.kind import Asking, Grade, NotAnswered, Problems, Response
+from quizsite.questions.kinds.kind import Asking, Grade, NotAnswered, Problems, Response, Said
 
 if TYPE_CHECKING:
     from quizsite.accounts.models import User
@@ -24,7 +24,7 @@ def problems(spec: "QuestionSpec") -> Problems:
         yield ("explanation",), "a question of kind lab must explain what its runs have shown"
 
 
-def ask(version: "QuestionVersion", asking: Asking) -> dict[str, Any]:
+def ask(version: "QuestionVersion", asking: Asking, typed: QueryDict) -> dict[str, Any]:
     assert version.lab
     return {"goals": [goal.title for goal in version.lab.spec.goals]}
 
@@ -49,3 +49,9 @@ def grade(version: "QuestionVersion", response: Response) -> Grade:
 def show(version: "QuestionVersion", response: Response, asking: Asking) -> dict[str, Any]:
     assert version.lab
     return {"goals": [(goal.title, goal.kind in response["met"]) for goal in version.lab.spec.goals]}
+
+
+def said(version: "QuestionVersion", response: Response) -> Said:
+    assert version.lab
+    n_goals = len(version.lab.spec.goals)
+    return Said(f"{len(response['met'])} of {n_goals} goals shown", f"{n_goals} goals")

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from django.http import QueryDict
 
-from quizsite.questions.kinds.choices import option_problems, shuffled
-from quizsite.questions.kinds.kind import Asking, Grade, NotAnswered, Problems, Response
+from quizsite.questions.kinds.choices import offered, option_problems, shuffled
+from quizsite.questions.kinds.kind import Asking, Grade, NotAnswered, Problems, Response, Said
 
 if TYPE_CHECKING:
     from quizsite.accounts.models import User
@@ -23,8 +23,8 @@ def problems(spec: "QuestionSpec") -> Problems:
         yield ("options",), f"at least one option must be right and one wrong, got {n_right} of {len(spec.options)}"
 
 
-def ask(version: "QuestionVersion", asking: Asking) -> dict[str, Any]:
-    return {"options": [{"id": option.public_id, "text": option.text} for option in shuffled(version, asking)]}
+def ask(version: "QuestionVersion", asking: Asking, typed: QueryDict) -> dict[str, Any]:
+    return {"options": offered(version, asking, typed)}
 
 
 def read(version: "QuestionVersion", data: QueryDict, learner: "User | None", asking: Asking) -> Response:
@@ -48,3 +48,9 @@ def grade(version: "QuestionVersion", response: Response) -> Grade:
 def show(version: "QuestionVersion", response: Response, asking: Asking) -> dict[str, Any]:
     ticked = set(response["ticked"])
     return {"options": [(option, str(option.public_id) in ticked) for option in shuffled(version, asking)]}
+
+
+def said(version: "QuestionVersion", response: Response) -> Said:
+    options = list(version.options.all())
+    mine = [option.text for option in options if str(option.public_id) in response["ticked"]]
+    return Said("; ".join(mine), "; ".join(option.text for option in options if option.is_key))

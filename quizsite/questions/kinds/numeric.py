@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.http import QueryDict
 
 from quizsite.questions.formulas import FormulaError, compute
-from quizsite.questions.kinds.kind import Asking, Grade, Problems, Response
+from quizsite.questions.kinds.kind import Asking, Grade, Problems, Response, Said
 from quizsite.questions.numbers import parse_number
 
 if TYPE_CHECKING:
@@ -48,9 +48,14 @@ def problems(spec: "QuestionSpec") -> Problems:
             return
 
 
-def ask(version: "QuestionVersion", asking: Asking) -> dict[str, Any]:
+def ask(version: "QuestionVersion", asking: Asking, typed: QueryDict) -> dict[str, Any]:
     values, unit = _drawn(version, asking), version.details["numeric"]["unit"]
-    return {"text": filled(version.text, values), "unit": unit, "tolerance": tolerance_words(version)}
+    return {
+        "text": filled(version.text, values),
+        "unit": unit,
+        "tolerance": tolerance_words(version),
+        "typed": typed.get("number", ""),
+    }
 
 
 def read(version: "QuestionVersion", data: QueryDict, learner: "User | None", asking: Asking) -> Response:
@@ -83,6 +88,12 @@ def show(version: "QuestionVersion", response: Response, asking: Asking) -> dict
         "met": met,
         "working": filled(version.explanation, values | {"key": written}),
     }
+
+
+def said(version: "QuestionVersion", response: Response) -> Said:
+    numeric = version.details["numeric"]
+    key = _written(compute(numeric["formula"], response["values"]), numeric["decimals"])
+    return Said(f"{response['typed']} {numeric['unit']}", f"{key} {numeric['unit']}")
 
 
 def is_near(number: Fraction, key: Fraction, tolerance: float) -> bool:

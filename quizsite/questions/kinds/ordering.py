@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.http import QueryDict
 
-from quizsite.questions.kinds.kind import Asking, Grade, NotAnswered, Problems, Response, opaque
+from quizsite.questions.kinds.kind import Asking, Grade, NotAnswered, Problems, Response, Said, opaque
 
 if TYPE_CHECKING:
     from quizsite.accounts.models import User
@@ -25,9 +25,13 @@ def problems(spec: "QuestionSpec") -> Problems:
         yield ("explanation",), "an ordering must explain why this order"
 
 
-def ask(version: "QuestionVersion", asking: Asking) -> dict[str, Any]:
+def ask(version: "QuestionVersion", asking: Asking, typed: QueryDict) -> dict[str, Any]:
     items = [(opaque(version, at), text) for at, text in enumerate(version.details["items"])]
-    return {"items": sorted(items, key=lambda item: asking.lot(item[0])), "places": range(1, len(items) + 1)}
+    items.sort(key=lambda item: asking.lot(item[0]))
+    places = [str(at) for at in range(1, len(items) + 1)]
+    placed = [typed.get(f"place-{item_id}", "") for item_id, _ in items]
+    placed = placed if sorted(placed) == places else places
+    return {"items": [(*item, place) for item, place in zip(items, placed, strict=True)], "places": places}
 
 
 def read(version: "QuestionVersion", data: QueryDict, learner: "User | None", asking: Asking) -> Response:
@@ -49,3 +53,9 @@ def grade(version: "QuestionVersion", response: Response) -> Grade:
 def show(version: "QuestionVersion", response: Response, asking: Asking) -> dict[str, Any]:
     rows = zip(version.details["items"], response["places"], strict=True)
     return {"items": [(at, text, place, at == place) for at, (text, place) in enumerate(rows, start=1)]}
+
+
+def said(version: "QuestionVersion", response: Response) -> Said:
+    places = response["places"]
+    n_in_place = sum(place == at for at, place in enumerate(places, start=1))
+    return Said(f"{n_in_place} of {len(places)} in their place", " → ".join(version.details["items"]))

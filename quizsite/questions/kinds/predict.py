@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.http import QueryDict
 
-from quizsite.questions.kinds.kind import Asking, Grade, NotAnswered, Problems, Response, opaque
+from quizsite.questions.kinds.kind import Asking, Grade, NotAnswered, Problems, Response, Said, opaque
 
 if TYPE_CHECKING:
     from quizsite.accounts.models import User
@@ -25,14 +25,18 @@ def problems(spec: "QuestionSpec") -> Problems:
         yield ("predict", "found"), "its key is not computed yet: run `manage.py compute_predictions`"
 
 
-def ask(version: "QuestionVersion", asking: Asking) -> dict[str, Any]:
+def ask(version: "QuestionVersion", asking: Asking, typed: QueryDict) -> dict[str, Any]:
     predict = version.details["predict"]
+    chosen = typed.get("option")
     options = [(opaque(version, at), found["token"]) for at, found in enumerate(predict["found"])]
     return {
         "prompt": predict["prompt"],
         "model": predict["model"],
         "step": predict["step"],
-        "options": sorted(options, key=lambda option: asking.lot(option[0])),
+        "options": [
+            (option_id, token, option_id == chosen)
+            for option_id, token in sorted(options, key=lambda option: asking.lot(option[0]))
+        ],
         "settings": predict["settings"],
     }
 
@@ -61,3 +65,8 @@ def show(version: "QuestionVersion", response: Response, asking: Asking) -> dict
         for at, found in enumerate(predict["found"])
     ]
     return {"options": options, "prompt": predict["prompt"], "model": predict["model"]}
+
+
+def said(version: "QuestionVersion", response: Response) -> Said:
+    found = version.details["predict"]["found"]
+    return Said(found[response["place"]]["token"], found[0]["token"])

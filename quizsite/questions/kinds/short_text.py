@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.http import QueryDict
 
-from quizsite.questions.kinds.kind import Asking, Grade, NotAnswered, Problems, Response
+from quizsite.questions.kinds.kind import Asking, Grade, NotAnswered, Problems, Response, Said
 
 if TYPE_CHECKING:
     from quizsite.accounts.models import User
@@ -29,8 +29,8 @@ def problems(spec: "QuestionSpec") -> Problems:
             yield ("near", number), f"{near.text!r} is accepted as well"
 
 
-def ask(version: "QuestionVersion", asking: Asking) -> dict[str, Any]:
-    return {"ignore_case": version.details["ignore_case"], "longest": LONGEST}
+def ask(version: "QuestionVersion", asking: Asking, typed: QueryDict) -> dict[str, Any]:
+    return {"ignore_case": version.details["ignore_case"], "longest": LONGEST, "typed": typed.get("text", "")}
 
 
 def read(version: "QuestionVersion", data: QueryDict, learner: "User | None", asking: Asking) -> Response:
@@ -59,6 +59,10 @@ def show(version: "QuestionVersion", response: Response, asking: Asking) -> dict
         "accepted": version.details["accepted"],
         "met": [near["why"] for near in version.details["near"] if plain(near["text"], ignore_case) == typed],
     }
+
+
+def said(version: "QuestionVersion", response: Response) -> Said:
+    return Said(response["text"], " or ".join(version.details["accepted"]))
 
 
 def plain(text: str, ignore_case: bool) -> str:

@@ -1,16 +1,17 @@
 """Single choice: one option is right, and each has its reason."""
 
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from django.http import QueryDict
 
-from quizsite.questions.kinds.choices import option_problems, shuffled
-from quizsite.questions.kinds.kind import Asking, Grade, NotAnswered, Problems, Response
+from quizsite.questions.kinds.choices import offered, option_problems, shuffled
+from quizsite.questions.kinds.kind import Asking, Grade, NotAnswered, Problems, Response, Said
 
 if TYPE_CHECKING:
     from quizsite.accounts.models import User
-    from quizsite.questions.models import QuestionVersion
+    from quizsite.questions.models import Option, QuestionVersion
     from quizsite.questions.validation import QuestionSpec
 
 FIELDS: tuple[str, ...] = ("options",)
@@ -23,8 +24,8 @@ def problems(spec: "QuestionSpec") -> Problems:
         yield ("options",), f"exactly one option must be right, got {n_right}"
 
 
-def ask(version: "QuestionVersion", asking: Asking) -> dict[str, Any]:
-    return {"options": [{"id": option.public_id, "text": option.text} for option in shuffled(version, asking)]}
+def ask(version: "QuestionVersion", asking: Asking, typed: QueryDict) -> dict[str, Any]:
+    return {"options": offered(version, asking, typed)}
 
 
 def read(version: "QuestionVersion", data: QueryDict, learner: "User | None", asking: Asking) -> Response:
@@ -35,10 +36,18 @@ def read(version: "QuestionVersion", data: QueryDict, learner: "User | None", as
 
 
 def grade(version: "QuestionVersion", response: Response) -> Grade:
-    chosen = version.options.get(public_id=response["option"])
-    return Grade(Fraction(int(chosen.is_key)))
+    return Grade(Fraction(int(_chosen(version.options.all(), response).is_key)))
 
 
 def show(version: "QuestionVersion", response: Response, asking: Asking) -> dict[str, Any]:
     options = shuffled(version, asking)
-    return {"options": options, "chosen": next(o for o in options if str(o.public_id) == response["option"])}
+    return {"options": options, "chosen": _chosen(options, response)}
+
+
+def said(version: "QuestionVersion", response: Response) -> Said:
+    options = version.options.all()
+    return Said(_chosen(options, response).text, next(option.text for option in options if option.is_key))
+
+
+def _chosen(options: Iterable["Option"], response: Response) -> "Option":
+    return next(option for option in options if str(option.public_id) == response["option"])

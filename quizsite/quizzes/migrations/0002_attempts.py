@@ -24,7 +24,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='answer',
             name='sure',
-            field=models.PositiveSmallIntegerField(choices=[(1, 'A guess, 50 %'), (2, 'Fairly sure, 75 %'), (3, 'Sure, 95 %')], null=True),
+            field=models.PositiveSmallIntegerField(choices=[(1, 'A guess, 50%'), (2, 'Fairly sure, 75%'), (3, 'Sure, 95%')], null=True),
         ),
         migrations.AlterField(
             model_name='answer',
@@ -75,7 +75,7 @@ class Migration(migrations.Migration):
                 ('n_reviews', models.PositiveIntegerField()),
                 ('n_missed', models.PositiveIntegerField()),
                 ('last_verdict', models.CharField(choices=[('right', 'Right'), ('partly', 'Partly right'), ('wrong', 'Wrong')], max_length=6)),
-                ('last_sure', models.PositiveSmallIntegerField(choices=[(1, 'A guess, 50 %'), (2, 'Fairly sure, 75 %'), (3, 'Sure, 95 %')], null=True)),
+                ('last_sure', models.PositiveSmallIntegerField(choices=[(1, 'A guess, 50%'), (2, 'Fairly sure, 75%'), (3, 'Sure, 95%')], null=True)),
                 ('learner', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='cards', to=settings.AUTH_USER_MODEL)),
                 ('question', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='cards', to='questions.question')),
             ],
@@ -96,7 +96,7 @@ class Migration(migrations.Migration):
                 ('position', models.PositiveSmallIntegerField()),
                 ('why', models.CharField(blank=True, max_length=120)),
                 ('draft', models.JSONField(default=dict)),
-                ('sure', models.PositiveSmallIntegerField(choices=[(1, 'A guess, 50 %'), (2, 'Fairly sure, 75 %'), (3, 'Sure, 95 %')], null=True)),
+                ('sure', models.PositiveSmallIntegerField(choices=[(1, 'A guess, 50%'), (2, 'Fairly sure, 75%'), (3, 'Sure, 95%')], null=True)),
                 ('token', models.UUIDField(default=uuid.uuid4)),
                 ('attempt', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='slots', to='quizzes.attempt')),
                 ('version', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='questions.questionversion')),
