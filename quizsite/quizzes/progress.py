@@ -75,11 +75,11 @@ def _parts(learner: User, field: str, names: Iterable[tuple[Any, str]]) -> list[
 
 
 def weeks(learner: User) -> list[tuple[str, list[Week]]]:
-    """Return each topic with its last weeks, by the learner's own Mondays."""
+    """Return each topic with its last weeks, the newest first, by the learner's own Mondays."""
     today = timezone.localdate()
     monday = today - timedelta(days=today.weekday())
-    starts = [monday - timedelta(weeks=back) for back in reversed(range(N_WEEKS))]
-    since = timezone.make_aware(datetime.combine(starts[0], time.min))
+    starts = [monday - timedelta(weeks=back) for back in range(N_WEEKS)]
+    since = timezone.make_aware(datetime.combine(starts[-1], time.min))
     answers = Answer.objects.by(learner).filter(created__gte=since).order_by()
     rows = (
         answers.values(topic=F("version__question__topic__name"), week=TruncWeek("created"))

@@ -151,13 +151,14 @@ class Results:
     def headline(self) -> str:
         """The report's first sentence: what is strong, then what is not."""
         strong, weak = _names(self._strong), _names(self._weak)
+        is_gap = "are the gaps" if len(self._weak) > 1 else "is the gap"
         too_sure = [row for row in self.rows if row.verdict == "wrong" and row.sure == 95]
         if strong and weak:
-            return f"You are at home in {strong}. {weak} is the gap."
+            return f"You are at home in {strong}. {weak} {is_gap}."
         if too_sure:
             return f"You are too sure: {len(too_sure)} wrong at 95%."
         if weak:
-            return f"{weak} is where to begin."
+            return f"{weak} {is_gap}: begin there."
         return f"You are at home in {strong}." if strong else "Half of each topic is there. Now the other half."
 
     @property

@@ -110,7 +110,7 @@ def filled(text: str, values: Mapping[str, object]) -> str:
 
 def tolerance_words(version: "QuestionVersion") -> str:
     tolerance = version.details["numeric"]["tolerance"]
-    return f"within {Fraction(str(tolerance)) * 100} % of it" if tolerance else "exactly"
+    return f"within {Fraction(str(tolerance)) * 100} % of it" if tolerance else "only if exact"
 
 
 def _drawn(version: "QuestionVersion", asking: Asking) -> dict[str, int]:
