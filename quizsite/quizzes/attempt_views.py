@@ -164,7 +164,7 @@ def _too_late(request: HtmxRequest, asked: Slot, token: UUID) -> HttpResponse:
     """Answer a form that came after its answer, after the end, or after something newer was kept."""
     asked = _slot(request, asked.attempt_id, asked.position)
     answer = asked.found_answer
-    if answer and answer.token == token:  # the same press again
+    if answer and answer.token == token and asked.holds(request.POST):  # the same press again
         return _sitting(request, asked) if request.htmx else redirect(asked)
     if answer:
         notice = "This question was answered before. What you sent now does not count."

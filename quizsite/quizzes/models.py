@@ -384,6 +384,10 @@ class Slot(models.Model):
     def has_draft(self) -> bool:
         return any(value.strip() for values in self.draft.values() for value in values)
 
+    def holds(self, data: QueryDict) -> bool:
+        """Tell whether a form says just what is kept."""
+        return _fields(data) == self.draft and _sure_in(data) == self.sure
+
     def keep(self, data: QueryDict, token: UUID) -> None:
         """Keep what has been typed, unless something newer is kept or the question is answered.
 

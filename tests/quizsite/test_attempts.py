@@ -146,7 +146,7 @@ def test_the_same_form_sent_twice_is_one_answer_and_the_same_reply(signed_in: Cl
     data = {"token": token_at(signed_in, url_of(attempt)), "option": wrong_of(attempt)}
 
     first = signed_in.post(url_of(attempt), data, **HTMX)
-    second = signed_in.post(url_of(attempt), data | {"option": key_of(attempt)}, **HTMX)
+    second = signed_in.post(url_of(attempt), data, **HTMX)
 
     assert Answer.objects.count() == 1
     assert same(first.content) == same(second.content)
@@ -162,18 +162,16 @@ def test_twenty_parallel_posts_of_a_slot_are_one_answer_and_identical_replies(tr
     attempt = begin(learner, CHOICE, NUMBER)
     client = Client()
     client.force_login(learner)
-    options = [key_of(attempt), wrong_of(attempt)]
-    token = token_at(client, url_of(attempt))
+    data = {"token": token_at(client, url_of(attempt)), "option": wrong_of(attempt)}
     replies: list[str] = []
 
-    def press(number: int) -> None:
+    def press() -> None:
         tab = Client()
         tab.cookies.load(client.cookies.output(header="", sep=";"))
-        data = {"token": token, "option": options[number % 2]}
         replies.append(same(tab.post(url_of(attempt), data, **HTMX).content))
         connection.close()
 
-    threads = [threading.Thread(target=press, args=[number]) for number in range(20)]
+    threads = [threading.Thread(target=press) for _ in range(20)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -182,6 +180,20 @@ def test_twenty_parallel_posts_of_a_slot_are_one_answer_and_identical_replies(tr
     assert Answer.objects.count() == 1
     assert len(replies) == 20
     assert len(set(replies)) == 1
+
+
+def test_another_choice_in_the_same_form_after_the_answer_does_not_count_and_is_told_so(
+    signed_in: Client, learner: User
+):
+    attempt = begin(learner, CHOICE, NUMBER)
+    data = {"token": token_at(signed_in, url_of(attempt)), "option": wrong_of(attempt)}
+    signed_in.post(url_of(attempt), data, **HTMX)
+
+    html = signed_in.post(url_of(attempt), data | {"option": key_of(attempt)}, **HTMX).content.decode()
+
+    assert Answer.objects.get().verdict == "wrong"
+    assert "<strong>Wrong</strong>" in html
+    assert "What you sent now does not count" in html
 
 
 def test_a_later_tab_cannot_change_the_answer_and_its_text_is_shown(signed_in: Client, learner: User):
