@@ -121,5 +121,5 @@ setInterval(() => {
   }
 }, 1000);
 readClock();
-document.addEventListener("htmx:afterSwap", ({ detail }) => detail.target.id === "sitting" && readClock());
+document.addEventListener("htmx:load", ({ target }) => target.id === "sitting" && readClock());
 document.addEventListener("visibilitychange", () => document.visibilityState === "hidden" && keep());

@@ -52,12 +52,13 @@ def review_home(request: HtmxRequest) -> HttpResponse:
     """Say what is due for review, now and in the next days."""
     cards = ReviewCard.objects.by(request.user).asked()
     now = timezone.now()
-    by_topic = cards.filter(due__lte=now).order_by().values("question__topic__name").annotate(n=Count("pk"))
+    due = cards.filter(due__lte=now).order_by("question__topic__position").values("question__topic__name")
+    by_topic = list(due.annotate(n=Count("pk")))
     coming = cards.filter(due__gt=now).select_related("question__current").order_by("due")[:5]
     context = {
         "n_cards": cards.count(),
         "n_due": sum(row["n"] for row in by_topic),
-        "by_topic": by_topic.order_by("question__topic__position"),
+        "by_topic": by_topic,
         "coming": [(card, due_words(card.due, now)) for card in coming],
         "n_at_once": LENGTHS[-1],
         **_open_and_past(Attempt.objects.by(request.user).with_quiz().filter(quiz__mode="review")),

@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 from uuid import UUID, uuid4
 
 from django.core.paginator import Paginator
-from django.db.models import Case, Count, Min, OuterRef, Q, Subquery, When
+from django.db.models import Case, Count, Min, OuterRef, Subquery, When
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -157,17 +157,19 @@ def _next_question(request: HtmxRequest, after: Question | None) -> Question | N
 
 def _levels(request: HtmxRequest) -> list[dict[str, Any]]:
     """Return each level that has questions: how many, how many answered, and one of them as a taste."""
-    mine = Q(versions__answers__learner=request.user.pk or 0)  # 0 is nobody
-    rows = (
-        Question.objects.published()
-        .order_by()
-        .values("level")
-        .annotate(n=Count("pk", distinct=True), answered=Count("pk", filter=mine, distinct=True), first=Min("pk"))
-    )
+    rows = Question.objects.published().order_by().values("level").annotate(n=Count("pk"), first=Min("pk"))
     by_level = {row["level"]: row for row in rows}
+    mine = ReviewCard.objects.by(request.user).filter(question__status="published").order_by()
+    answered = dict(mine.values_list("question__level").annotate(n=Count("pk")))
     firsts = Question.objects.with_current().in_bulk([row["first"] for row in by_level.values()])
     return [
-        {"slug": slug, "name": name, "taste": firsts[by_level[slug]["first"]].current, **by_level[slug]}
+        {
+            "slug": slug,
+            "name": name,
+            "n": by_level[slug]["n"],
+            "answered": answered.get(slug, 0),
+            "taste": firsts[by_level[slug]["first"]].current,
+        }
         for slug, name in LEVELS
         if slug in by_level
     ]
