@@ -5,9 +5,10 @@ from urllib.parse import urlencode
 from uuid import UUID, uuid4
 
 from django.core.paginator import Paginator
-from django.db.models import Case, Count, Min, OuterRef, Subquery, When
+from django.db.models import Case, Count, Min, OuterRef, Q, Subquery, When
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from quizsite.accounts.guests import learner_key, learner_of
@@ -30,12 +31,13 @@ FRONT_LAB = "sky-penalty"
 def front(request: HtmxRequest) -> HttpResponse:
     """Say what this is, beside a run that is already looping, and lead to the first question."""
     learner_key(request)  # the page can start a run
+    levels = _levels(request)
     context = {
         "replay": looping_replay(),
         "penalty_lab": Lab.objects.filter(slug=FRONT_LAB).first(),
-        "levels": _levels(request),
+        "levels": levels,
         "open_attempt": Attempt.objects.by(request.user).running().with_quiz().first(),
-        "n_due": ReviewCard.objects.by(request.user).due().count(),
+        "n_due": sum(level["due"] for level in levels),
     }
     return render(request, "quizzes/front.html", context)
 
@@ -156,18 +158,21 @@ def _next_question(request: HtmxRequest, after: Question | None) -> Question | N
 
 
 def _levels(request: HtmxRequest) -> list[dict[str, Any]]:
-    """Return each level that has questions: how many, how many answered, and one of them as a taste."""
+    """Return each level that has questions: how many, how many answered and due, and one of them as a taste."""
     rows = Question.objects.published().order_by().values("level").annotate(n=Count("pk"), first=Min("pk"))
     by_level = {row["level"]: row for row in rows}
     mine = ReviewCard.objects.by(request.user).filter(question__status="published").order_by()
-    answered = dict(mine.values_list("question__level").annotate(n=Count("pk")))
+    is_due = Q(due__lte=timezone.now()) & ~Q(question__current__kind="lab")
+    counted = mine.values("question__level").annotate(n=Count("pk"), due=Count("pk", filter=is_due))
+    cards = {row["question__level"]: row for row in counted}
     firsts = Question.objects.with_current().in_bulk([row["first"] for row in by_level.values()])
     return [
         {
             "slug": slug,
             "name": name,
             "n": by_level[slug]["n"],
-            "answered": answered.get(slug, 0),
+            "answered": cards[slug]["n"] if slug in cards else 0,
+            "due": cards[slug]["due"] if slug in cards else 0,
             "taste": firsts[by_level[slug]["first"]].current,
         }
         for slug, name in LEVELS

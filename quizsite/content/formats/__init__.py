@@ -1,0 +1,1 @@
+"""The bank in other programs' formats."""
