@@ -5,6 +5,7 @@ from django.urls import include, path
 
 urlpatterns = [
     path("admin/", admin.site.urls),
+    path("", include("quizsite.accounts.urls")),
     path("", include("quizsite.content.urls")),
     path("", include("quizsite.labs.urls")),
     path("", include("quizsite.quizzes.urls")),

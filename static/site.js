@@ -123,3 +123,12 @@ setInterval(() => {
 readClock();
 document.addEventListener("htmx:load", ({ target }) => target.id === "sitting" && readClock());
 document.addEventListener("visibilitychange", () => document.visibilityState === "hidden" && keep());
+
+// Pages show the learner's own time and days; the server reads the zone from here.
+document.cookie = `timezone=${Intl.DateTimeFormat().resolvedOptions().timeZone};path=/;max-age=31536000;samesite=lax`;
+
+// Signing in gives the browser another CSRF token; forms of tabs that were open before send the new one.
+document.addEventListener("htmx:configRequest", ({ detail }) => {
+  const token = document.cookie.match(/(?:^|; )csrftoken=([^;]*)/);
+  if (token && detail.parameters.csrfmiddlewaretoken) detail.parameters.csrfmiddlewaretoken = token[1];
+});

@@ -244,7 +244,8 @@ def _rule(request: HtmxRequest) -> Rule:
         n_questions, minutes = next((m for m in MOCKS if str(m[0]) == data.get("n")), MOCKS[0])
         return Rule("mock", n_questions=n_questions, minutes=minutes)
     if mode == "missed":
-        source = get_object_or_404(Attempt.objects.by(request.user), pk=_uuid(data.get("source")))
+        ended = Attempt.objects.by(request.user).exclude(finished=None)
+        source = get_object_or_404(ended, pk=_uuid(data.get("source")))
         return Rule("missed", n_questions=picking.MOST_ASKED, source=source.pk)
     if mode == "review":
         return Rule("review", n_questions=LENGTHS[-1])

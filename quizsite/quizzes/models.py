@@ -240,7 +240,7 @@ class Attempt(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
     learner = models.ForeignKey(User, on_delete=models.CASCADE, related_name="attempts")
-    quiz = models.ForeignKey(Quiz, on_delete=models.PROTECT, related_name="attempts")
+    quiz = models.ForeignKey(Quiz, on_delete=models.RESTRICT, related_name="attempts")
     started = models.DateTimeField(default=timezone.now)
     deadline = models.DateTimeField(null=True)  # by the server's clock alone
     finished = models.DateTimeField(null=True)
@@ -386,7 +386,7 @@ class Slot(models.Model):
 
     def holds(self, data: QueryDict) -> bool:
         """Tell whether a form says just what is kept."""
-        return _fields(data) == self.draft and _sure_in(data) == self.sure
+        return fields_of(data) == self.draft and _sure_in(data) == self.sure
 
     def keep(self, data: QueryDict, token: UUID) -> None:
         """Keep what has been typed, unless something newer is kept or the question is answered.
@@ -410,7 +410,7 @@ class Slot(models.Model):
             self._check(token)
             self.sure = _sure_in(data)
             answer = self._judge(data)
-            self.draft = _fields(data)
+            self.draft = fields_of(data)
             self.save(update_fields=["draft", "sure"])
             if not self.attempt.slots.filter(answer=None).exists():
                 self.attempt.close()
@@ -440,7 +440,7 @@ class Slot(models.Model):
             raise Stale
 
     def _keep(self, data: QueryDict) -> None:
-        self.draft, self.sure, self.token = _fields(data), _sure_in(data), uuid4()
+        self.draft, self.sure, self.token = fields_of(data), _sure_in(data), uuid4()
         self.save(update_fields=["draft", "sure", "token"])
 
 
@@ -448,7 +448,14 @@ FORM_FIELDS = {"csrfmiddlewaretoken", "token", "version", "do", "sure"}  # of th
 LONGEST_DRAFT = 20_000  # letters
 
 
-def _fields(data: QueryDict) -> dict[str, list[str]]:
+def fields_of(data: QueryDict) -> dict[str, list[str]]:
+    """Return what a form says, each field with its values.
+
+    Raises
+    ------
+    NotAnswered
+        If it is longer than any answer.
+    """
     typed = {name: [str(v).replace("\x00", "") for v in data.getlist(name)] for name in data if name not in FORM_FIELDS}
     size = sum(len(name) + sum(map(len, values)) for name, values in typed.items())
     if size > LONGEST_DRAFT:

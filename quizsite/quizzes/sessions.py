@@ -1,5 +1,6 @@
 """A session that ends in the middle of a quiz: sign in first, then go on with what was typed."""
 
+from contextlib import suppress
 from urllib.parse import urlencode
 
 from django.conf import settings
@@ -8,14 +9,29 @@ from django.shortcuts import redirect, resolve_url
 from django_htmx.http import HttpResponseClientRedirect
 
 from quizsite.htmx import HtmxRequest
+from quizsite.questions.kinds.kind import NotAnswered
+from quizsite.quizzes.models import fields_of
+
+KEPT = "typed"  # in the session of a visitor, and after the sign-in for the one who signed in
 
 
 def sign_in_first(request: HtmxRequest) -> HttpResponse:
-    """Lead to the sign-in page."""
-    url = f"{resolve_url(settings.LOGIN_URL)}?{urlencode({'next': request.path})}"
+    """Lead to the sign-in page and keep what was typed. htmx must not swap that page into a card."""
+    page = request.path.removesuffix("draft/").removesuffix("finish/")
+    with suppress(NotAnswered):  # what is too long to be an answer is not kept
+        if request.method == "POST" and (typed := fields_of(request.POST)):
+            request.session[KEPT] = {"path": page, "fields": typed}
+    url = f"{resolve_url(settings.LOGIN_URL)}?{urlencode({'next': page})}"
     return HttpResponseClientRedirect(url) if request.htmx else redirect(url)
 
 
 def typed_before(request: HtmxRequest, path: str) -> QueryDict | None:
-    """Return what was typed at a page before its learner had to sign in."""
-    return None
+    """Return what was typed at a page before its learner had to sign in, once."""
+    kept = request.session.get(KEPT)
+    if not kept or kept["path"] != path:
+        return None
+    del request.session[KEPT]
+    typed = QueryDict(mutable=True)
+    for name, values in kept["fields"].items():
+        typed.setlist(name, values)
+    return typed

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from quizsite.quizzes import attempt_views, progress_views, views
+from quizsite.quizzes import account_views, attempt_views, privacy_views, progress_views, views
 
 app_name = "quizzes"
 urlpatterns = [
@@ -19,5 +19,11 @@ urlpatterns = [
     path("quiz/<uuid:attempt_id>/<int:position>/draft/", attempt_views.draft, name="draft"),
     path("mock/", attempt_views.mock_home, name="mock"),
     path("review/", attempt_views.review_home, name="review"),
+    path("account/", privacy_views.account, name="account"),
+    path("account/export/", privacy_views.export, name="export"),
+    path("account/delete/", privacy_views.delete, name="delete"),
+    path("account/sign-up/", account_views.sign_up, name="sign-up"),
+    path("account/sign-in/", account_views.sign_in, name="sign-in"),
+    path("account/sign-out/", account_views.sign_out, name="sign-out"),
     path("progress/", progress_views.progress_page, name="progress"),
 ]

@@ -60,7 +60,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='attempt',
             name='quiz',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='attempts', to='quizzes.quiz'),
+            field=models.ForeignKey(on_delete=django.db.models.deletion.RESTRICT, related_name='attempts', to='quizzes.quiz'),
         ),
         migrations.CreateModel(
             name='ReviewCard',

@@ -1,0 +1,129 @@
+"""What the site holds about a learner: all of it as a file, or gone, while the statistics stay as nobody's."""
+
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+from django.conf import settings
+from django.contrib.auth.hashers import make_password
+from django.db import transaction
+from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet
+from django.db.models.functions import Coalesce, Greatest
+
+from quizsite.accounts.models import User
+from quizsite.labs.models import LabResult, Recording, Run
+from quizsite.questions.models import Report
+from quizsite.quizzes.models import Answer, Attempt, ReviewCard, SavedQuestion, Slot
+
+FREE_TEXT = ("text", "typed")  # in a response, what a learner wrote in their own words
+BATCH = 500
+
+
+def export(learner: User) -> dict[str, Any]:
+    """Return everything that the site holds about a learner."""
+    answers = Answer.objects.filter(learner=learner).order_by("created")
+    slots = Slot.objects.filter(attempt__learner=learner).order_by("attempt__started", "position")
+    runs = Run.objects.filter(learner=learner).order_by("created")
+    return {
+        "account": {
+            "username": learner.username,
+            "email": learner.email,
+            "is_guest": learner.is_guest,
+            "joined": learner.date_joined,
+            "last_login": learner.last_login,
+        },
+        "answers": _rows(
+            answers,
+            *("response", "verdict", "score", "sure", "try_number", "created"),
+            question=F("version__question__slug"),
+            question_version=F("version__number"),
+            attempt=F("slot__attempt"),
+        ),
+        "attempts": _rows(
+            Attempt.objects.filter(learner=learner), "id", "started", "deadline", "finished", mode=F("quiz__mode")
+        ),
+        "slots": _rows(slots, "attempt", "position", "why", "draft", "sure", question=F("version__question__slug")),
+        "review": _rows(
+            ReviewCard.objects.filter(learner=learner).order_by("due"),
+            *("due", "last_review", "stability", "difficulty", "n_reviews", "n_missed"),
+            question_slug=F("question__slug"),
+        ),
+        "saved": _rows(SavedQuestion.objects.filter(learner=learner), "created", question_slug=F("question__slug")),
+        "reports": _rows(
+            Report.objects.filter(learner=learner),
+            *("reason", "text", "state", "created"),
+            question=F("version__question__slug"),
+        ),
+        "runs": _rows(
+            runs,
+            *("id", "panel", "inputs", "n_steps", "finish_reason", "shared", "created"),
+            model=F("recording__model"),
+            prompt=F("recording__prompt"),
+            chat=F("recording__chat"),
+            settings=F("recording__settings"),
+            lab_slug=F("lab__slug"),
+        ),
+        "labs": _rows(LabResult.objects.filter(learner=learner), "goal", "created", lab_slug=F("lab__slug")),
+    }
+
+
+def _rows(found: QuerySet[Any], *names: str, **renamed: F) -> list[dict[str, Any]]:
+    return list(found.values(*names, **renamed))
+
+
+def make_anonymous(learner: User) -> None:
+    """Delete a learner: name, texts, runs and plans go; verdicts and scores stay, as nobody's."""
+    with transaction.atomic():
+        User.objects.select_for_update().get(pk=learner.pk)
+        for answer in Answer.objects.filter(learner=learner, version__kind__in=["explain", "short_text", "numeric"]):
+            answer.response = {**answer.response, **{name: "" for name in FREE_TEXT if name in answer.response}}
+            answer.save(update_fields=["response"])
+        Attempt.objects.filter(learner=learner).open().delete()
+        Slot.objects.filter(attempt__learner=learner).update(draft={})
+        LabResult.objects.filter(learner=learner).delete()
+        Run.objects.filter(learner=learner).delete()
+        ReviewCard.objects.filter(learner=learner).delete()
+        SavedQuestion.objects.filter(learner=learner).delete()
+        Report.objects.filter(learner=learner).update(learner=None)
+        learner.groups.clear()
+        learner.user_permissions.clear()
+        learner.username, learner.password = f"deleted-{uuid4().hex}", make_password(None)
+        learner.email = learner.first_name = learner.last_name = ""
+        learner.is_active = learner.is_staff = learner.is_superuser = False
+        learner.last_login = None
+        learner.save()
+
+
+def delete_unused_recordings() -> int:
+    """Delete recordings that no run shows any more; the reference runs of the labs are made again when asked for."""
+    uses = (
+        Run.objects.filter(recording=OuterRef("pk")),
+        Run.others.through.objects.filter(recording=OuterRef("pk")),
+    )
+    n_deleted, _ = Recording.objects.exclude(Exists(uses[0])).exclude(Exists(uses[1])).delete()
+    return n_deleted
+
+
+def unreachable_guests(now: datetime) -> QuerySet[User]:
+    """Return guests whose session has run out: nobody can come back to them."""
+    since = now - timedelta(seconds=settings.SESSION_COOKIE_AGE)
+    guests = User.objects.filter(is_guest=True, is_active=True, date_joined__lt=since)
+    last = Greatest(
+        "date_joined",
+        Coalesce(Max("answers__created"), F("date_joined")),
+        Coalesce(Max("runs__created"), F("date_joined")),
+        Coalesce(Max("attempts__started"), F("date_joined")),
+    )
+    return guests.annotate(last=last).filter(last__lt=since)
+
+
+def purge_guests(now: datetime) -> tuple[int, int]:
+    """Delete unreachable guests without work, and make the others anonymous; return how many of each."""
+    works = Q(answers__isnull=False) | Q(attempts__isnull=False)
+    with_work = list(unreachable_guests(now).filter(works).distinct())
+    for guest in with_work:
+        make_anonymous(guest)
+    idle = list(unreachable_guests(now))
+    for guest in idle:
+        guest.delete()
+    return len(idle), len(with_work)
