@@ -2,8 +2,11 @@
 
 import os
 import secrets
+import sys
 from pathlib import Path
+from typing import Any
 
+import dj_database_url
 import django_stubs_ext
 from csp.constants import NONE, SELF
 
@@ -43,6 +46,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
+    "quizsite.middleware.StorableText",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -50,6 +54,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "quizsite.accounts.time_zones.time_zone_middleware",
 ]
 
 ROOT_URLCONF = "quizsite.urls"
@@ -71,21 +76,36 @@ TEMPLATES = [
     }
 ]
 
-DATABASES = {
-    "default": {
-        "ENGINE": "django.db.backends.sqlite3",
-        "NAME": VAR_DIR / "next-token.sqlite3",
-        "OPTIONS": {
-            "transaction_mode": "IMMEDIATE",  # two writers wait for each other; neither fails half-way
-            "timeout": 20,
-            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
-        },
-    }
-}
+
+def _database(url: str) -> dict[str, Any]:
+    """Return PostgreSQL at this address, or without one SQLite in a file."""
+    if not url:
+        return {
+            "ENGINE": "django.db.backends.sqlite3",
+            "NAME": VAR_DIR / "next-token.sqlite3",
+            "OPTIONS": {
+                "transaction_mode": "IMMEDIATE",  # two writers wait for each other; neither fails half-way
+                "timeout": 20,
+                "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+            },
+        }
+    try:
+        database = dj_database_url.parse(url, conn_health_checks=True)
+    except ValueError:
+        database = {}
+    if database.get("ENGINE") != "django.db.backends.postgresql" or not database["NAME"]:
+        sys.exit("DATABASE_URL must be postgres://user:password@host:port/name, or be left out for SQLite")
+    # A request has a thread of its own, so a connection kept by a thread would never be used again; a pool hands
+    # them on, and holds a crowd to the number that the server allows.
+    database["OPTIONS"] = {**database.get("OPTIONS", {}), "pool": {"min_size": 2, "max_size": 16, "timeout": 10}}
+    return {**database}
+
+
+DATABASES = {"default": _database(os.environ.get("DATABASE_URL", ""))}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 AUTH_USER_MODEL = "accounts.User"
-LOGIN_URL = "admin:login"
+LOGIN_URL = "quizzes:sign-in"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in (
@@ -95,6 +115,15 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
+
+# Mail for forgotten passwords: printed, unless a server for it is named.
+EMAIL_HOST = os.environ.get("NEXT_TOKEN_EMAIL_HOST", "")
+EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if EMAIL_HOST else 'console'}.EmailBackend"
+EMAIL_PORT = int(os.environ.get("NEXT_TOKEN_EMAIL_PORT", "587"))
+EMAIL_HOST_USER = os.environ.get("NEXT_TOKEN_EMAIL_USER", "")
+EMAIL_HOST_PASSWORD = os.environ.get("NEXT_TOKEN_EMAIL_PASSWORD", "")
+EMAIL_USE_TLS = os.environ.get("NEXT_TOKEN_EMAIL_TLS", "1") == "1"
+DEFAULT_FROM_EMAIL = os.environ.get("NEXT_TOKEN_EMAIL_FROM", "next-token@localhost")
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
