@@ -8,8 +8,10 @@ from django.core.exceptions import ValidationError
 from django.db.models import F, QuerySet, TextField
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.html import format_html
 
-from quizsite.questions.models import Option, Question, QuestionVersion, Topic
+from quizsite.questions.models import Option, Question, QuestionVersion, Report, Topic
 from quizsite.questions.validation import LEVELS, STATUSES, QuestionSpec, read_question
 
 OF_THE_QUESTION = ("slug", "topic", "level", "status")  # not of a version
@@ -261,3 +263,42 @@ class QuestionAdmin(admin.ModelAdmin[QuestionVersion]):
 @admin.register(Topic)
 class TopicAdmin(admin.ModelAdmin[Topic]):
     list_display = ["name", "slug", "position"]
+
+
+class ReportForm(forms.ModelForm[Report]):
+    """The state of a report; the same thing is open once."""
+
+    def clean_state(self) -> str:
+        state: str = self.cleaned_data["state"]
+        report = self.instance
+        same = Report.objects.filter(version=report.version, learner=report.learner, reason=report.reason, state="open")
+        if state == "open" and "state" in self.changed_data and same.exists():
+            raise ValidationError("Its learner has said the same again since, and that report is open.")
+        return state
+
+
+@admin.register(Report)
+class ReportAdmin(admin.ModelAdmin[Report]):
+    """The queue of what learners, and the site itself, say is wrong; an author settles each by its state."""
+
+    form = ReportForm
+    list_display = ["version", "reason", "text", "state", "created"]
+    list_filter = ["state", "reason"]
+    list_select_related = ["version"]
+    search_fields = ["text", "version__title", "version__question__slug"]
+    fields = ["state", "reason", "text", "question", "learner", "created"]
+    readonly_fields = ["reason", "text", "question", "learner", "created"]
+
+    @admin.display
+    def question(self, report: Report) -> str:
+        version = report.version
+        edit = reverse("admin:questions_questionversion_change", args=[version.pk])
+        page = version.question.get_absolute_url()
+        html = '<a href="{}">{}, version {}</a> · <a href="{}">as learners see it</a>'
+        return format_html(html, edit, version.title, version.number, page)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from quizsite.accounts.models import User
 from quizsite.labs.models import Lab
+from quizsite.questions.search import matching, texts_of, words_in
 from quizsite.questions.validation import KINDS, LEVELS, STATUSES, QuestionSpec
 
 
@@ -33,6 +34,11 @@ class Topic(models.Model):
 class QuestionQuerySet(models.QuerySet["Question"]):
     def published(self) -> Self:
         return self.filter(status="published", current__isnull=False)
+
+    def search(self, typed: str, unlocked: models.QuerySet[Any]) -> Self:
+        """Questions that ask with these words, and unlocked ones that explain with them; all, if there are none."""
+        words = words_in(typed)
+        return self.filter(matching(words, unlocked)) if words else self
 
     def with_current(self) -> Self:
         return self.select_related("topic", "current", "current__lab__first_step")
@@ -138,10 +144,31 @@ class QuestionVersion(Immutable):
             self.number = last.number + 1 if last else 1
         super().save(*args, **kwargs)
 
+    @property
+    def asked_words(self) -> str:
+        """The question for a list, where nothing is drawn yet: its parameters are left open."""
+        text = self.text
+        for name in self.details.get("numeric", {}).get("parameters", {}):
+            text = text.replace(f"{{{name}}}", "…")
+        return text
+
     def make_current(self) -> None:
         """Show this version to learners from now on."""
         self.question.current = self
         self.question.save(update_fields=["current"])
+        texts = texts_of(self, self.options.all())
+        SearchText.objects.update_or_create(question=self.question, defaults=texts)
+
+
+class SearchText(models.Model):
+    """What can be searched of a question as it is now; each database indexes it in its own way (search.py)."""
+
+    question = models.OneToOneField(Question, primary_key=True, on_delete=models.CASCADE, related_name="+")
+    asked = models.TextField()
+    reasons = models.TextField()  # for those who have answered it
+
+    def __str__(self) -> str:
+        return f"words of {self.question}"
 
 
 class Option(Immutable):
@@ -162,7 +189,27 @@ class Option(Immutable):
         return self.text[:60]
 
 
+class TooManyReports(ValueError):
+    """A learner has said more than the authors can read."""
+
+
 class ReportManager(models.Manager["Report"]):
+    def say(self, version: QuestionVersion, learner: User, reason: str, text: str) -> None:
+        """Keep what a learner says is wrong; the same again changes nothing while the first is open.
+
+        Raises
+        ------
+        TooManyReports
+        """
+        with transaction.atomic():
+            User.objects.select_for_update().get(pk=learner.pk)  # one report at a time of each learner
+            mine = self.filter(learner=learner, state="open")
+            if mine.filter(version=version, reason=reason).exists():
+                return
+            if mine.count() >= Report.MOST_OPEN:
+                raise TooManyReports(f"{Report.MOST_OPEN} of your reports are open. The authors read those first.")
+            self.create(version=version, learner=learner, reason=reason, text=text)
+
     def broken(self, version: QuestionVersion, failure: str) -> None:
         """Tell the authors that a version could not be judged; once, however many learners meet it."""
         defaults = {"text": failure[: Report.LONGEST]}
@@ -172,15 +219,17 @@ class ReportManager(models.Manager["Report"]):
 class Report(models.Model):
     """What somebody says is wrong with a version of a question; the authors' queue."""
 
-    LONGEST = 1000
+    LONGEST = 1000  # letters
+    MOST_OPEN = 20  # of one learner
     REASONS: ClassVar = [
         ("key", "The key is wrong"),
         ("unclear", "It can be read in two ways"),
         ("outdated", "It is out of date"),
         ("writing", "A mistake in the writing"),
         ("other", "Something else"),
-        ("broken", "It could not be judged"),  # said by the site alone
+        ("broken", "It could not be judged"),
     ]
+    OFFERED = REASONS[:-1]  # the last is said by the site alone
     STATES: ClassVar = [("open", "Open"), ("mended", "Mended"), ("declined", "No change")]
 
     version = models.ForeignKey(QuestionVersion, on_delete=models.PROTECT, related_name="reports")

@@ -2,15 +2,17 @@
 
 from django.urls import path
 
-from quizsite.quizzes import account_views, attempt_views, privacy_views, progress_views, views
+from quizsite.quizzes import account_views, attempt_views, desk_views, list_views, privacy_views, progress_views, views
 
 app_name = "quizzes"
 urlpatterns = [
     path("", views.front, name="front"),
     path("next/", views.next_question, name="next"),
-    path("questions/", views.questions, name="questions"),
+    path("questions/", list_views.questions, name="questions"),
     path("answers/<int:answer_id>/marks/", views.mark, name="mark"),
     path("questions/<slug:slug>/", views.question, name="question"),
+    path("questions/<slug:slug>/save/", desk_views.save, name="save"),
+    path("questions/<slug:slug>/report/", desk_views.report, name="report"),
     path("quiz/", attempt_views.quiz_home, name="drills"),
     path("quiz/start/", attempt_views.start, name="start"),
     path("quiz/<uuid:attempt_id>/", attempt_views.attempt, name="attempt"),

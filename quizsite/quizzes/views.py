@@ -4,8 +4,7 @@ from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID, uuid4
 
-from django.core.paginator import Paginator
-from django.db.models import Case, Count, Min, OuterRef, Q, Subquery, When
+from django.db.models import Case, Count, Min, Q, When
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
@@ -18,12 +17,11 @@ from quizsite.labs.models import Lab, Run
 from quizsite.labs.replay import looping_replay
 from quizsite.questions.kinds import kind_named
 from quizsite.questions.kinds.kind import Asking, NotAnswered
-from quizsite.questions.models import Question, QuestionVersion
+from quizsite.questions.models import Question, QuestionVersion, Report
 from quizsite.questions.validation import LEVELS
 from quizsite.quizzes.feedback import feedback
-from quizsite.quizzes.models import Answer, Attempt, ReviewCard, Ungraded
+from quizsite.quizzes.models import Answer, Attempt, ReviewCard, SavedQuestion, Ungraded
 
-PAGE_SIZE = 25
 FRONT_LAB = "sky-penalty"
 
 
@@ -40,22 +38,6 @@ def front(request: HtmxRequest) -> HttpResponse:
         "n_due": sum(level["due"] for level in levels),
     }
     return render(request, "quizzes/front.html", context)
-
-
-@require_safe
-def questions(request: HtmxRequest) -> HttpResponse:
-    """List the published questions, all or of one level."""
-    names = dict(LEVELS)
-    level = request.GET.get("level", "")
-    found = Question.objects.published().with_current()
-    if level in names:
-        found = found.filter(level=level)
-    mine = Answer.objects.by(request.user).filter(version__question=OuterRef("pk")).newest_first()
-    page = Paginator(found.annotate(verdict=Subquery(mine.values("verdict")[:1])), PAGE_SIZE).get_page(
-        request.GET.get("page")
-    )
-    context = {"page": page, "levels": LEVELS, "level": level if level in names else "", "level_name": names.get(level)}
-    return render(request, "quizzes/questions.html", context)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -125,6 +107,9 @@ def _question_page(
         "text": version.text,
         "kind_template": f"questions/kinds/{version.kind}.html",
         "problem": problem,
+        "is_saved": SavedQuestion.objects.filter(learner=request.user.pk, question=asked).exists(),
+        "reasons": Report.OFFERED,
+        "is_reported": "reported" in request.GET,
     }
     if answer:
         context |= feedback(version, answer, asking)

@@ -311,7 +311,6 @@ def test_the_list_filters_by_level_and_ignores_a_level_that_is_none(client: Clie
     assert all_of_them.count('class="card"') == 25
     assert len(listed) == 25
     assert set(Question.objects.filter(slug__in=listed).values_list("level", flat=True)) == {"scenario"}
-    assert "<h1>Scenario questions</h1>" in scenarios
 
 
 def test_the_front_page_counts_what_is_there_and_leads_to_a_question_not_answered(client: Client, chatbot: Question):
@@ -342,7 +341,7 @@ def test_the_number_of_queries_does_not_grow_with_the_bank(
     with django_assert_max_num_queries(8):
         client.get(reverse("quizzes:front"))
     client.post("/lab/sky-loop/", {"do": "run", "temperature": "0"})
-    with django_assert_max_num_queries(8):
+    with django_assert_max_num_queries(9):
         client.get(chatbot.get_absolute_url())
 
 

@@ -16,6 +16,8 @@ PERMISSIONS = [
         for model in ("questionversion", "option", "topic", "lab")
     ),
     "view_run",
+    "view_report",
+    "change_report",
 ]
 
 
