@@ -2,13 +2,9 @@
 
 import os
 import platform
-import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
-from io import StringIO
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -18,20 +14,8 @@ from generation import KVCache, SamplingParams, generate, list_models, load_mode
 from generation.models.llama import LlamaModel
 from tests.bench import ours
 from tests.bench.load import bench_load
-
-ROUNDS = 15
-
-
-def alternate(*functions: Callable[[], object], rounds: int = ROUNDS, inner: int = 1) -> list[float]:
-    """Return each function's median milliseconds, measured in turn so that noise falls on all alike."""
-    seconds: list[list[float]] = [[] for _ in functions]
-    for _ in range(rounds):
-        for function, found in zip(functions, seconds, strict=True):
-            began = time.perf_counter()
-            for _ in range(inner):
-                function()
-            found.append((time.perf_counter() - began) / inner)
-    return [1000 * statistics.median(found) for found in seconds]
+from tests.bench.pages import bench_pages
+from tests.bench.timing import ROUNDS, alternate
 
 
 def bench_cache() -> None:
@@ -113,50 +97,6 @@ def bench_model() -> None:
     command = [sys.executable, "-m", "generation", "I am", "--model", "smollm2", "--max-new-tokens", "1"]
     (first,) = alternate(lambda: subprocess.run(command, check=True, capture_output=True), rounds=5)
     print(f"  from the start of a process to its first token and end: {first:.0f} ms")
-
-
-def bench_pages() -> None:
-    with TemporaryDirectory() as var:
-        os.environ |= {
-            "NEXT_TOKEN_VAR": var,
-            "NEXT_TOKEN_HOSTS": "testserver 127.0.0.1",
-            "DJANGO_SETTINGS_MODULE": "tests.settings",
-        }
-        import django  # noqa: PLC0415  (the settings are read on import)
-
-        django.setup()
-        from django.core.management import call_command  # noqa: PLC0415
-        from django.db import connection  # noqa: PLC0415
-        from django.test import Client  # noqa: PLC0415
-        from django.test.utils import CaptureQueriesContext  # noqa: PLC0415
-
-        from quizsite.questions.models import Question, QuestionVersion  # noqa: PLC0415
-
-        call_command("migrate", verbosity=0)
-        call_command("load_content", stdout=StringIO())
-        client = Client()
-        paths = ["/", "/questions/", "/questions/chatbot-repeats-one-sentence/", "/lab/sky-loop/"]
-        for path in paths:
-            client.get(path)
-        small = alternate(*[lambda path=path: client.get(path) for path in paths])
-
-        topic = Question.objects.all()[0].topic
-        copies = [Question(slug=f"copy-{n}", topic=topic, level="advanced", status="published") for n in range(10_000)]
-        Question.objects.bulk_create(copies)
-        versions = [
-            QuestionVersion(question=copy, number=1, kind="single_choice", title=copy.slug, text="Why?", digest="x")
-            for copy in copies
-        ]
-        QuestionVersion.objects.bulk_create(versions)
-        for copy, version in zip(copies, versions, strict=True):
-            copy.current = version
-        Question.objects.bulk_update(copies, ["current"], batch_size=400)
-        large = alternate(*[lambda path=path: client.get(path) for path in paths])
-        print("pages, server time in ms and queries, with 10 and with 10,010 questions:")
-        for path, few, many in zip(paths, small, large, strict=True):
-            with CaptureQueriesContext(connection) as queries:
-                client.get(path)
-            print(f"  {path:<46} {few:>6.1f} {many:>6.1f}  {len(queries)} queries")
 
 
 if __name__ == "__main__":
