@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from io import StringIO
 from typing import Any
 from uuid import uuid4
+from zoneinfo import ZoneInfo
 
 import pytest
 import time_machine
@@ -289,6 +290,21 @@ class TestOwnDays:
         assert [streak(noon, zone) for zone in ("UTC", "Asia/Tokyo")] == ["2", "2"]
         later = datetime(2026, 3, 13, 3, tzinfo=UTC)  # noon of Friday in Tokyo, Thursday evening in New York
         assert [streak(later, zone) for zone in ("UTC", "Asia/Tokyo", "America/New_York")] == ["0", "2", "2"]
+
+    def test_a_night_in_which_the_clocks_change_breaks_no_streak(self, signed_in: Client, learner: User):
+        attempt = begin(learner, NUMBER, CHOICE, EXPLAIN)
+        berlin = ZoneInfo("Europe/Berlin")
+        days = [datetime(2026, 10, day, 23, 45, tzinfo=berlin) for day in (24, 25, 26)]  # the 25th has 25 hours
+        sent = [{"number": "1"}, {"option": key_of(attempt, 2)}, {"text": "as well as I can say it"}]
+        for position, (moment, data) in enumerate(zip(days, sent, strict=True), start=1):
+            with time_machine.travel(moment, tick=False):
+                send(signed_in, attempt, position, **data)
+        signed_in.cookies["timezone"] = "Europe/Berlin"
+
+        with time_machine.travel(days[-1] + timedelta(minutes=10), tick=False):
+            html = signed_in.get(reverse("quizzes:progress")).content.decode()
+
+        assert "days in a row</dt><dd>3</dd>" in html
 
 
 class TestLeaving:
