@@ -4,7 +4,7 @@ from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID, uuid4
 
-from django.db.models import Case, Count, Min, Q, When
+from django.db.models import Case, Count, Exists, Min, OuterRef, Q, When
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
@@ -43,7 +43,8 @@ def front(request: HtmxRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def question(request: HtmxRequest, slug: str) -> HttpResponse:
     """Show a question with its lab; on POST, judge the answer. htmx gets only the question."""
-    asked = get_object_or_404(Question.objects.published().with_current(), slug=slug)
+    saved = Exists(SavedQuestion.objects.filter(learner=request.user.pk, question=OuterRef("pk")))
+    asked = get_object_or_404(Question.objects.published().with_current().annotate(is_saved=saved), slug=slug)
     if request.method == "POST":
         return _answered(request, asked)
     again = "again" in request.GET
@@ -107,7 +108,7 @@ def _question_page(
         "text": version.text,
         "kind_template": f"questions/kinds/{version.kind}.html",
         "problem": problem,
-        "is_saved": SavedQuestion.objects.filter(learner=request.user.pk, question=asked).exists(),
+        "is_saved": getattr(asked, "is_saved", False),
         "reasons": Report.OFFERED,
         "is_reported": "reported" in request.GET,
     }

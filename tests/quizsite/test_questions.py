@@ -341,7 +341,7 @@ def test_the_number_of_queries_does_not_grow_with_the_bank(
     with django_assert_max_num_queries(8):
         client.get(reverse("quizzes:front"))
     client.post("/lab/sky-loop/", {"do": "run", "temperature": "0"})
-    with django_assert_max_num_queries(9):
+    with django_assert_max_num_queries(8):
         client.get(chatbot.get_absolute_url())
 
 
