@@ -1,9 +1,11 @@
 """The learner's pages: the front page, the list of questions, a question."""
 
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID, uuid4
 
+from django.core.signing import BadSignature, Signer
 from django.db.models import Case, Count, Exists, Min, OuterRef, Q, When
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -115,7 +117,8 @@ def _question_page(
     if answer:
         context |= feedback(version, answer, asking)
     else:
-        context |= kind_named(version.kind).ask(version, asking, request.POST) | {"token": uuid4()}
+        context |= kind_named(version.kind).ask(version, asking, request.POST)
+        context |= {"token": uuid4(), "asking": _signer(version).sign_object([asking.key, asking.number])}
     if version.lab and not request.htmx:
         at_start = request.GET.get("from") == "start"
         lab = version.lab.step_to_show(request.GET.get("lab", ""))
@@ -125,11 +128,21 @@ def _question_page(
 
 
 def _asking(request: HtmxRequest, version: QuestionVersion) -> Asking:
-    """Return to whom the question is put; each try draws its numbers anew."""
+    """Return to whom the question is put; each try draws its numbers anew.
+
+    A form says for whom and which try its numbers were drawn: it may be sent after a sign-in, or after another
+    try in another tab, and is judged by the numbers that it showed.
+    """
+    with suppress(BadSignature):
+        return Asking(*_signer(version).unsign_object(request.POST.get("asking", "")))
     n_before = 0
     if version.kind == "numeric":
         n_before = Answer.objects.by(request.user).filter(version=version).count()
     return Asking(learner_key(request), n_before + 1)
+
+
+def _signer(version: QuestionVersion) -> Signer:
+    return Signer(salt=f"the asking of {version.pk}")
 
 
 def _next_question(request: HtmxRequest, after: Question | None) -> Question | None:
