@@ -105,6 +105,8 @@ def slot(request: HtmxRequest, attempt_id: UUID, position: int) -> HttpResponse:
     if request.method == "POST":
         return _sent(request, asked)
     typed = typed_before(request, request.path)
+    if typed and (closed := _closed(asked)):
+        return _sitting(request, asked, notice=closed, refused=_words(typed))
     return _sitting(request, asked, typed, notice="This is what you typed before you signed in." if typed else "")
 
 
@@ -167,15 +169,18 @@ def _too_late(request: HtmxRequest, asked: Slot, token: UUID) -> HttpResponse:
     answer = asked.found_answer
     if answer and answer.token == token and asked.holds(request.POST):  # the same press again
         return _sitting(request, asked) if request.htmx else redirect(asked)
-    if answer:
-        notice = "This question was answered before. What you sent now does not count."
-        return _sitting(request, asked, notice=notice, refused=_words(request.POST))
-    if asked.attempt.finished:
-        notice = "The time was up when this came. What was kept before counts."
-        return _sitting(request, asked, notice=notice, refused=_words(request.POST))
+    if closed := _closed(asked):
+        return _sitting(request, asked, notice=closed, refused=_words(request.POST))
     newer = _words(asked.typed) or "nothing"
     problem = f"Another tab has kept something newer: {newer}. Press again to have yours, which stands below."
     return _sitting(request, asked, request.POST, problem=problem)
+
+
+def _closed(asked: Slot) -> str:
+    """Say why a slot takes nothing any more; nothing while it does."""
+    if asked.found_answer:
+        return "This question was answered before. What you sent now does not count."
+    return "The time was up when this came. What was kept before counts." if asked.attempt.finished else ""
 
 
 def _sitting(
