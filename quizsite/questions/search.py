@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 from unicodedata import combining, normalize
 
+from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from django.db.models import Q, QuerySet
 from django.db.models.expressions import RawSQL
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 WORD = re.compile(r"[^\W_]+")
 MOST_WORDS = 8
+SHORTEST_BEGINNING = 3  # letters; of the last word of a search
 TOO_COMMON = frozenset(  # PostgreSQL leaves these out of its English index; left out here, both find the same
     WORD.findall(
         """
@@ -29,10 +31,16 @@ TOO_COMMON = frozenset(  # PostgreSQL leaves these out of its English index; lef
         """
     )
 )
-MATCHING = {  # ids of the texts whose column holds all words
-    "postgresql": "SELECT question_id FROM questions_searchtext"
-    " WHERE to_tsvector('english', {column}) @@ to_tsquery('english', %s)",
+ASKING = {  # ids of the questions that ask with these words
+    "postgresql": "SELECT question_id FROM questions_searchtext WHERE asked_vector @@ to_tsquery('english', %s)",
     "sqlite": "SELECT rowid FROM questions_search WHERE questions_search MATCH %s",
+}
+EXPLAINING = {  # ids of those among some that explain with them
+    # OFFSET 0: else the planner reads the long vectors of all questions, though a learner has answered a few
+    "postgresql": "SELECT question_id FROM (SELECT question_id, reasons_vector FROM questions_searchtext"
+    " WHERE question_id IN ({ids}) OFFSET 0) AS few WHERE reasons_vector @@ to_tsquery('english', %s)",
+    # +rowid: else it looks for the words again for each question
+    "sqlite": "SELECT rowid FROM questions_search WHERE +rowid IN ({ids}) AND questions_search MATCH %s",
 }
 
 
@@ -53,24 +61,27 @@ def matching(words: list[str], unlocked: QuerySet[Any]) -> Q:
     Parameters
     ----------
     words : list of str
-        At least one; the last may be the beginning of a word.
+        At least one; the last may be the beginning of a word, of three letters or more.
     unlocked : QuerySet
         Ids of the questions whose reasons the learner has seen.
     """
-    return Q(pk__in=_found("asked", words)) | (Q(pk__in=_found("reasons", words)) & Q(pk__in=unlocked))
-
-
-def _found(column: str, words: list[str]) -> RawSQL:
-    sql = MATCHING[connection.vendor].format(column=column)
-    return RawSQL(sql, [_query(column, words)])  # noqa: S611  (the words are a parameter)
+    asking = RawSQL(ASKING[connection.vendor], [_query("asked", words)])  # noqa: S611  (the words are a parameter)
+    try:
+        ids, params = unlocked.query.sql_with_params()
+    except EmptyResultSet:  # nothing is unlocked
+        return Q(pk__in=asking)
+    sql = EXPLAINING[connection.vendor].format(ids=ids)
+    explaining = RawSQL(sql, [*params, _query("reasons", words)])  # noqa: S611
+    return Q(pk__in=asking) | Q(pk__in=explaining)
 
 
 def _query(column: str, words: list[str]) -> str:
     """Write the search in the language of the database; words hold letters and digits alone."""
+    begins = len(words[-1]) >= SHORTEST_BEGINNING
     if connection.vendor == "postgresql":
-        return " & ".join(f"'{word}'" for word in words) + ":*"
+        return " & ".join(f"'{word}'" for word in words) + (":*" if begins else "")
     quoted = " AND ".join(f'"{word}"' for word in words)
-    return f"{column} : ({quoted}*)"
+    return f"{column} : ({quoted}{'*' if begins else ''})"
 
 
 def texts_of(version: "QuestionVersion", options: Iterable[Any]) -> Mapping[str, str]:

@@ -1,9 +1,10 @@
 """The list of questions: filtered, searched, a page at a time."""
 
+from typing import Any
 from urllib.parse import urlencode
 
 from django.core.paginator import Paginator
-from django.db.models import Exists, OuterRef, Subquery
+from django.db.models import Exists, OuterRef, QuerySet, Subquery
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
@@ -32,12 +33,14 @@ def questions(request: HtmxRequest) -> HttpResponse:
     offered = {"level": LEVELS, "topic": topics, "kind": KINDS, "mine": MINE}
     chosen = {name: _chosen(request, name, choices) for name, choices in offered.items()}
     typed = request.GET.get("q", "")[:LONGEST_SEARCH].strip()
-    found = _filtered(request, chosen).search(typed, Answer.objects.by(request.user).unlocked())
+    found = _filtered(request, chosen).search(typed, _unlocked(request))
+    page = Paginator(list(found.values_list("pk", flat=True)), PAGE_SIZE).get_page(request.GET.get("page"))
     verdict = Subquery(_cards(request).values("last_verdict")[:1])
     kept = {name: value for name, value in {**chosen, "q": typed}.items() if value}
     levels = {"levels": 1} if "levels" in request.GET else {}
     context = {
-        "page": Paginator(found.annotate(verdict=verdict), PAGE_SIZE).get_page(request.GET.get("page")),
+        "page": page,
+        "questions": Question.objects.with_current().annotate(verdict=verdict).filter(pk__in=list(page)),
         "offered": [(name, choices, chosen[name]) for name, choices in offered.items()],
         "typed": typed,
         "has_words": bool(words_in(typed)),
@@ -57,7 +60,7 @@ def _chosen(request: HtmxRequest, name: str, choices: list[tuple[str, str]]) -> 
 
 
 def _filtered(request: HtmxRequest, chosen: dict[str, str]) -> QuestionQuerySet:
-    found = Question.objects.published().with_current()
+    found = Question.objects.published()
     if chosen["level"]:
         found = found.filter(level=chosen["level"])
     if chosen["topic"]:
@@ -73,6 +76,12 @@ def _filtered(request: HtmxRequest, chosen: dict[str, str]) -> QuestionQuerySet:
         "saved": Exists(SavedQuestion.objects.filter(learner=request.user.pk, question=OuterRef("pk"))),
     }
     return found.filter(of_mine[chosen["mine"]]) if chosen["mine"] else found
+
+
+def _unlocked(request: HtmxRequest) -> QuerySet[Any]:
+    """Return the ids of the questions that the learner has answered as they are now."""
+    answered = Answer.objects.by(request.user).values("version")
+    return Question.objects.filter(current__in=answered).order_by().values("pk")
 
 
 def _cards(request: HtmxRequest) -> ReviewCardQuerySet:

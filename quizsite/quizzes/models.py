@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 from uuid import UUID, uuid4
 
 from django.contrib.auth.models import AnonymousUser
@@ -41,10 +41,6 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
 
     def to(self, question: Question) -> Self:
         return self.filter(version__question=question)
-
-    def unlocked(self) -> models.QuerySet["Answer", Any]:
-        """Ids of the questions answered as they are now: their reasons may be shown."""
-        return self.filter(version__question__current=models.F("version")).values("version__question")
 
     def newest_first(self) -> Self:
         return self.select_related("version", "version__lab__first_step", "slot").order_by("-created", "-pk")

@@ -8,14 +8,15 @@ from django.db import migrations, models
 from quizsite.questions.search import texts_of
 
 INDEX = {
-    "postgresql": [
-        f"CREATE INDEX questions_search_{column} ON questions_searchtext"
-        f" USING gin (to_tsvector('english', {column}))"
-        for column in ("asked", "reasons")
+    "postgresql": [  # vectors are kept: made anew for each row that a common word brings up, they take seconds
+        "ALTER TABLE questions_searchtext"
+        " ADD COLUMN asked_vector tsvector GENERATED ALWAYS AS (to_tsvector('english', asked)) STORED,"
+        " ADD COLUMN reasons_vector tsvector GENERATED ALWAYS AS (to_tsvector('english', reasons)) STORED",
+        "CREATE INDEX questions_search_asked ON questions_searchtext USING gin (asked_vector)",
     ],
     "sqlite": [
         "CREATE VIRTUAL TABLE questions_search USING fts5(asked, reasons, content='questions_searchtext',"
-        " content_rowid='question_id', tokenize='porter unicode61')",
+        " content_rowid='question_id', tokenize='porter unicode61', prefix='3')",
         "CREATE TRIGGER questions_search_insert AFTER INSERT ON questions_searchtext BEGIN"
         " INSERT INTO questions_search (rowid, asked, reasons) VALUES (new.question_id, new.asked, new.reasons); END",
         "CREATE TRIGGER questions_search_delete AFTER DELETE ON questions_searchtext BEGIN"
@@ -27,7 +28,7 @@ INDEX = {
         " INSERT INTO questions_search (rowid, asked, reasons) VALUES (new.question_id, new.asked, new.reasons); END",
     ],
 }
-DROP = {  # on PostgreSQL the indexes go with their table
+DROP = {  # on PostgreSQL columns and indexes go with their table
     "postgresql": [],
     "sqlite": [
         "DROP TRIGGER questions_search_insert",
