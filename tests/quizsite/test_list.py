@@ -185,7 +185,7 @@ def test_the_number_of_questions_is_that_of_all_pages(client: Client, gnu: Quest
     assert listed(html) == [gnu.slug]
 
 
-@pytest.mark.parametrize("words", ["gnu", "GNU REPEATS", "repeating gnu", "gnu capyb", "Gnu, zorilla?", "the gnu", "gnú"])
+@pytest.mark.parametrize("words", ["gnu", "GNU REPEATS", "gnu capyb", "Gnu, zorilla?", "the gnu", "gnú"])
 def test_a_search_finds_title_text_and_options_in_any_form_of_the_words(client: Client, gnu: Question, words: str):
     assert listed(page_of(client, q=words)) == [gnu.slug]
 
