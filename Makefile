@@ -6,10 +6,10 @@ NAME ?= instructor
 BIN := .venv/bin
 export NEXT_TOKEN_SECRET_KEY ?= $(shell cat var/secret-key 2>/dev/null)
 
-.PHONY: help install run check test content bench bench-peers instructor model
+.PHONY: help install run check test test-postgresql content bench bench-peers instructor model
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: .venv/installed var/secret-key  ## make .venv with the requirements
 
@@ -60,6 +60,10 @@ model: install  ## fetch the real model, SmolLM2 135M (98 MB)
 test: check  ## everything: make check, then all tests with the engine's branch coverage
 	$(BIN)/pytest -n 2 -m "not real_model" --cov=generation --cov-branch --cov-report=
 	$(BIN)/pytest -m real_model --cov=generation --cov-branch --cov-append --cov-report=term-missing:skip-covered --cov-fail-under=98 || test $$? = 5  # none of them: the model is not here
+
+test-postgresql: install  ## the tests that touch a database, on the server of DATABASE_URL
+	@test -n "$$DATABASE_URL" || { echo "DATABASE_URL is missing: .ci/with-postgresql make $@ starts a server for it" >&2; exit 1; }
+	$(BIN)/pytest -n 2 -m "not real_model and not any_database" tests/quizsite tests/browser
 
 bench: install  ## measure the engine; ratios side by side in one run
 	$(BIN)/python -m tests.bench

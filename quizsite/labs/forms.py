@@ -281,7 +281,7 @@ class RunForm(forms.Form):
     def _prediction(self) -> Inputs:
         guess = self.lab.spec.prediction if self.lab else None
         typed = self.data.get(PREDICTION, "")
-        if not guess or not typed.isdigit() or int(typed) >= len(guess.answers):
+        if not guess or typed not in map(str, range(len(guess.answers))):
             return {}
         return {PREDICTION: int(typed)}
 

@@ -4,9 +4,11 @@ It reads plain data into a `LabSpec`. `prove` then runs it: the start must not m
 goal's solution must meet it.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from hashlib import sha256
 from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -163,6 +165,11 @@ class LabSpec(BaseModel):
     @property
     def is_quick(self) -> bool:
         return self.model in QUICK_MODELS
+
+    @property
+    def digest(self) -> str:
+        """What it says as a short text; in whatever order a database gives back the keys of what it holds."""
+        return sha256(json.dumps(self.model_dump(mode="json"), sort_keys=True).encode()).hexdigest()
 
     @property
     def is_ready(self) -> bool:

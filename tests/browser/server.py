@@ -1,22 +1,25 @@
 """The site as it is run: its own database and collected files, under uvicorn, in a process of its own."""
 
 import os
+import re
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 
 import httpx
+import psycopg
 
 ROOT = Path(__file__).parent.parent.parent
 
 
 def manage(var: Path, *command: str, **environment: str) -> str:
     """Run a command of manage.py for the site in `var` and return what it prints."""
-    env = os.environ | {"NEXT_TOKEN_VAR": str(var), "DJANGO_SETTINGS_MODULE": "quizsite.settings"} | environment
+    env = _environment(var) | environment
     return subprocess.run(
         [sys.executable, "manage.py", *command], cwd=ROOT, env=env, check=True, stdout=subprocess.PIPE, text=True
     ).stdout
@@ -25,9 +28,45 @@ def manage(var: Path, *command: str, **environment: str) -> str:
 @contextmanager
 def served(var: Path, app: str = "quizsite.asgi:application", expected: str = "", **environment: str) -> Iterator[str]:
     """Set the site up in `var` and serve it; the value is its address. No error but the `expected` may be logged."""
-    env = os.environ | {"NEXT_TOKEN_VAR": str(var), "DJANGO_SETTINGS_MODULE": "quizsite.settings"} | environment
-    for command in (["migrate", "--verbosity", "0"], ["load_content"], ["collectstatic", "--no-input", "-v0"]):
-        manage(var, *command, **environment)
+    with _database_of(var):
+        for command in (["migrate", "--verbosity", "0"], ["load_content"], ["collectstatic", "--no-input", "-v0"]):
+            manage(var, *command, **environment)
+        with _running(var, app, _environment(var) | environment) as url:
+            yield url
+    log_text = (var / "server.log").read_text()
+    n_expected = log_text.count(f"Error: {expected}") if expected else 0
+    assert log_text.count("Traceback (most recent call last)") == n_expected, log_text
+
+
+def _environment(var: Path) -> dict[str, str]:
+    """Return the environment of the site in `var`: where PostgreSQL is tested, it has a database of its own there."""
+    own = {"NEXT_TOKEN_VAR": str(var), "DJANGO_SETTINGS_MODULE": "quizsite.settings"}
+    if url := os.environ.get("DATABASE_URL"):
+        own["DATABASE_URL"] = re.sub(r"/[^/?]*(?=\?|$)", f"/{_database_name(var)}", url, count=1)
+    return os.environ | own
+
+
+def _database_name(var: Path) -> str:
+    return f"served_{sha256(str(var).encode()).hexdigest()[:16]}"
+
+
+@contextmanager
+def _database_of(var: Path) -> Iterator[None]:
+    """Make the database of the site in `var`, and drop it in the end; SQLite needs neither."""
+    if url := os.environ.get("DATABASE_URL"):
+        name = _database_name(var)
+        with psycopg.connect(url, dbname="postgres", autocommit=True) as server:
+            server.execute(f"CREATE DATABASE {name}")
+            try:
+                yield
+            finally:
+                server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    else:
+        yield
+
+
+@contextmanager
+def _running(var: Path, app: str, env: dict[str, str]) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -39,9 +78,6 @@ def served(var: Path, app: str = "quizsite.asgi:application", expected: str = ""
             yield url
         finally:
             process.terminate()
-    log_text = (var / "server.log").read_text()
-    n_expected = log_text.count(f"Error: {expected}") if expected else 0
-    assert log_text.count("Traceback (most recent call last)") == n_expected, log_text
 
 
 def _wait(url: str, process: subprocess.Popen[bytes]) -> None:

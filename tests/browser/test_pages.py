@@ -30,7 +30,8 @@ def run(page: Page, **settings: str) -> None:
 
 def test_from_the_front_page_to_a_cured_loop(page: Page):
     page.goto("/")
-    page.get_by_role("link", name="Answer the first question").click()
+    page.get_by_role("button", name="Start a drill").click()
+    expect(page.locator("#sitting")).to_be_visible()
     page.goto(CHATBOT)
     page.get_by_text(KEY).click()
     page.get_by_role("button", name="Answer").click()
@@ -221,8 +222,10 @@ PATHS = ["/", "/questions/", "/questions/?level=scenario", CHATBOT, "/questions/
 PATHS += ["/lab/", "/lab/sky-loop/", "/nothing/"]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 768, 320])
+@pytest.mark.any_database
+@pytest.mark.parametrize(
+    ("width", "scheme"), [(1280, "light"), (1280, "dark"), (768, "light"), (320, "light"), (320, "dark")]
+)
 def test_no_page_has_an_axe_violation_or_scrolls_sideways(chromium: Browser, address: str, width: int, scheme: Scheme):
     context = chromium.new_context(
         base_url=address, viewport={"width": width, "height": 800}, color_scheme=scheme, reduced_motion="reduce"
@@ -239,7 +242,7 @@ def test_no_page_has_an_axe_violation_or_scrolls_sideways(chromium: Browser, add
     page.locator("label.choice", has_not_text=KEY).first.click()
     page.get_by_role("button", name="Answer").click()
     expect(page.locator(".verdict")).to_contain_text("Wrong")
-    for temperature in ("0", "0.3", "0.7", "1"):
+    for temperature in ("0", "0.7"):  # with a loop and without
         run(page, temperature=temperature)
         assert violations(page) == [], temperature
         assert page.evaluate("document.documentElement.scrollWidth") <= width, temperature
@@ -343,8 +346,8 @@ def test_order_and_survivors_are_shown(page: Page):
     expect(page.locator("#lab-chips")).to_contain_text("Exactly")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 360])
+@pytest.mark.any_database
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (360, "dark")])
 def test_the_trace_of_every_setting_is_readable_at_any_width(
     chromium: Browser, address: str, width: int, scheme: Scheme
 ):

@@ -166,6 +166,7 @@ BROKEN = [
 ]
 
 
+@pytest.mark.any_database
 @pytest.mark.django_db
 @pytest.mark.parametrize(("name", "old", "new", "line", "message"), BROKEN)
 def test_a_broken_file_is_refused_with_its_line_and_nothing_changes(

@@ -359,7 +359,7 @@ def test_the_same_text_in_other_letters(ours: str, theirs: str):
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("typed", ["", "\N{ZERO WIDTH SPACE}", "x" * 101, "a\x00b"])
+@pytest.mark.parametrize("typed", ["", "\N{ZERO WIDTH SPACE}", "x" * 101, "a\x00b", "a\N{REPLACEMENT CHARACTER}b"])
 def test_a_short_text_that_cannot_be_read_is_asked_again(typed: str):
     data = QueryDict(mutable=True)
     data["text"] = typed

@@ -39,7 +39,7 @@ def read(version: "QuestionVersion", data: QueryDict, learner: "User | None", as
         raise NotAnswered("Type an answer of one to three words.")
     if len(typed) > LONGEST:
         raise NotAnswered(f"An answer of at most {LONGEST} letters is wanted, this one has {len(typed):,}.")
-    if any(unicodedata.category(letter) in {"Cc", "Cs"} for letter in typed):
+    if any(unicodedata.category(letter) == "Cc" or letter == "\N{REPLACEMENT CHARACTER}" for letter in typed):
         raise NotAnswered("The answer holds characters that cannot be read.")
     return {"text": typed.strip()}
 

@@ -62,9 +62,7 @@ def _labs(content: Content) -> list[str]:
             Lab.objects.filter(pk=lab.pk).update(**values)
             return "changed"
 
-        changes += _settle(
-            f"lab {slug}", lab, _digest(lab.spec.model_dump_json()), _digest(spec.model_dump_json()), is_new, take
-        )
+        changes += _settle(f"lab {slug}", lab, lab.spec.digest, spec.digest, is_new, take)
     return changes
 
 
