@@ -54,6 +54,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "quizsite.accounts.visits.Visits",
     "quizsite.accounts.time_zones.time_zone_middleware",
 ]
 
@@ -104,6 +105,9 @@ def _database(url: str) -> dict[str, Any]:
 DATABASES = {"default": _database(os.environ.get("DATABASE_URL", ""))}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
+# Counts wrong passwords; roomy, so that a flood of made-up names does not push out the name that waits.
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "OPTIONS": {"MAX_ENTRIES": 100_000}}}
+
 AUTH_USER_MODEL = "accounts.User"
 LOGIN_URL = "quizzes:sign-in"
 AUTH_PASSWORD_VALIDATORS = [
@@ -123,6 +127,7 @@ EMAIL_PORT = int(os.environ.get("NEXT_TOKEN_EMAIL_PORT", "587"))
 EMAIL_HOST_USER = os.environ.get("NEXT_TOKEN_EMAIL_USER", "")
 EMAIL_HOST_PASSWORD = os.environ.get("NEXT_TOKEN_EMAIL_PASSWORD", "")
 EMAIL_USE_TLS = os.environ.get("NEXT_TOKEN_EMAIL_TLS", "1") == "1"
+EMAIL_TIMEOUT = 10  # seconds: who asks for a mail waits for its server
 DEFAULT_FROM_EMAIL = os.environ.get("NEXT_TOKEN_EMAIL_FROM", "next-token@localhost")
 
 LANGUAGE_CODE = "en"

@@ -54,6 +54,7 @@ def learner(db: None) -> User:
 @pytest.fixture
 def signed_in(client: Client, learner: User) -> Client:
     client.force_login(learner)
+    client.get("/account/")  # the first page of a day saves the session; those after it are what tests look at
     return client
 
 

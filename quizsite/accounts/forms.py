@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from django import forms
+from django.contrib.admin.forms import AdminAuthenticationForm
 from django.contrib.auth.forms import AuthenticationForm, UserCreationForm
 from django.core.exceptions import ValidationError
 
@@ -45,15 +46,16 @@ class SignInForm(AuthenticationForm):
     }
 
     def clean(self) -> dict[str, Any]:
-        name = self.cleaned_data.get("username", "")
-        tries.check(name)
-        try:
-            cleaned: dict[str, Any] = super().clean()
-        except ValidationError:
-            tries.failed(name)
-            raise
-        tries.forget(name)
+        if self.errors:  # no password, no try
+            return self.cleaned_data
+        tries.begin(self.cleaned_data["username"])
+        cleaned: dict[str, Any] = super().clean()
+        tries.forget(self.cleaned_data["username"])
         return cleaned
+
+
+class StaffSignInForm(AdminAuthenticationForm, SignInForm):
+    """The admin's own door, which counts with the other."""
 
 
 class EmailForm(forms.ModelForm[User]):

@@ -1,36 +1,39 @@
 """How often a name may be tried with a wrong password: counted by the name, since a class shares one address."""
 
+from datetime import timedelta
 from hashlib import sha256
+from math import ceil
 
 from django.core.cache import cache
 from django.core.exceptions import ValidationError
+from django.utils import timezone
 
 MOST = 10
-WAIT = 15  # minutes
+WAIT = timedelta(minutes=15)
 
 
 class TooMany(ValidationError):
     """A name was tried with too many wrong passwords."""
 
 
-def check(name: str) -> None:
-    """Refuse a name that has to wait, whatever its password.
+def begin(name: str) -> None:
+    """Count a try before its password is looked at, so that many at one moment are counted as well.
 
     Raises
     ------
     TooMany
+        If the name has to wait, whatever the password.
     """
-    if cache.get(_key(name), 0) >= MOST:
-        raise TooMany(f"{MOST} wrong passwords for this name. Wait {WAIT} minutes, or reset the password.")
-
-
-def failed(name: str) -> None:
-    """Count a wrong password."""
-    cache.add(_key(name), 0, WAIT * 60)
+    key, seconds, ends = _key(name), WAIT.total_seconds(), timezone.now() + WAIT
+    if cache.add(key, 0, seconds):
+        cache.set(f"{key}-ends", ends, seconds)
     try:
-        cache.incr(_key(name))
+        n_tries = cache.incr(key)
     except ValueError:  # it has expired this very moment
-        cache.set(_key(name), 1, WAIT * 60)
+        return
+    if n_tries > MOST:
+        minutes = ceil((cache.get(f"{key}-ends", ends) - timezone.now()) / timedelta(minutes=1))
+        raise TooMany(f"{MOST} wrong passwords for this name. Wait {minutes} minute{'' if minutes == 1 else 's'}.")
 
 
 def forget(name: str) -> None:

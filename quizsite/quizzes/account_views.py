@@ -1,6 +1,8 @@
 """Signing up, in and out. A guest's work comes along."""
 
-from django.contrib.auth import login, logout
+from django.contrib.auth import logout
+from django.db import IntegrityError, transaction
+from django.forms import BaseForm
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -8,10 +10,10 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from quizsite.accounts.forms import SignInForm, SignUpForm
-from quizsite.accounts.guests import BACKEND
 from quizsite.accounts.models import User
 from quizsite.htmx import HtmxRequest
 from quizsite.quizzes.joining import move_work
+from quizsite.quizzes.sessions import enter, is_kept
 
 
 @never_cache
@@ -23,11 +25,16 @@ def sign_up(request: HtmxRequest) -> HttpResponse:
         return redirect("quizzes:account")
     form = SignUpForm(request.POST or None, instance=guest)
     if form.is_valid():
-        form.instance.is_guest = False
-        login(request, form.save(), BACKEND)
-        return redirect(_next(request))
-    context = {"form": form, "next": _next(request), "has_work": bool(guest)}
-    return render(request, "accounts/sign_up.html", context, status=422 if form.errors else 200)
+        account = form.save(commit=False)
+        account.is_guest = False
+        try:
+            with transaction.atomic():
+                account.save()
+                enter(request, account)
+            return redirect(_next(request))
+        except IntegrityError:  # two took it at the same moment
+            form.add_error("username", f"The name {account.username} is taken.")
+    return _form_page(request, "accounts/sign_up.html", form, guest)
 
 
 @never_cache
@@ -39,19 +46,24 @@ def sign_in(request: HtmxRequest) -> HttpResponse:
         return redirect(_next(request))
     form = SignInForm(request, request.POST or None)
     if form.is_valid():
-        account = form.get_user()
-        login(request, account)
-        if guest:
-            move_work(guest, account)
+        with transaction.atomic():  # or the guest's session could be gone, and their work not moved
+            if guest:
+                move_work(guest, form.get_user())
+            enter(request, form.get_user())
         return redirect(_next(request))
-    context = {"form": form, "next": _next(request), "has_work": bool(guest)}
-    return render(request, "accounts/sign_in.html", context, status=422 if form.errors else 200)
+    return _form_page(request, "accounts/sign_in.html", form, guest)
 
 
 @require_POST
 def sign_out(request: HtmxRequest) -> HttpResponse:
     logout(request)
     return redirect("quizzes:front")
+
+
+def _form_page(request: HtmxRequest, page: str, form: BaseForm, guest: User | None) -> HttpResponse:
+    wanted = _next(request)
+    context = {"form": form, "next": wanted, "has_work": bool(guest), "is_kept": is_kept(request, wanted)}
+    return render(request, page, context, status=422 if form.errors else 200)
 
 
 def _guest_of(request: HtmxRequest) -> User | None:

@@ -1,22 +1,23 @@
 """What the site holds about a learner: all of it as a file, or gone, while the statistics stay as nobody's."""
 
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
 from django.conf import settings
 from django.contrib.auth.hashers import make_password
-from django.db import transaction
-from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet
-from django.db.models.functions import Coalesce, Greatest
+from django.db import IntegrityError, transaction
+from django.db.models import Exists, F, OuterRef, ProtectedError, Q, QuerySet
+from django.db.models.functions import Coalesce
 
 from quizsite.accounts.models import User
+from quizsite.labs import engine
 from quizsite.labs.models import LabResult, Recording, Run
 from quizsite.questions.models import Report
 from quizsite.quizzes.models import Answer, Attempt, ReviewCard, SavedQuestion, Slot
 
-FREE_TEXT = ("text", "typed")  # in a response, what a learner wrote in their own words
-BATCH = 500
+FREE_TEXT = ["text", "typed"]  # in a response, what a learner wrote in their own words
 
 
 def export(learner: User) -> dict[str, Any]:
@@ -40,12 +41,22 @@ def export(learner: User) -> dict[str, Any]:
             attempt=F("slot__attempt"),
         ),
         "attempts": _rows(
-            Attempt.objects.filter(learner=learner), "id", "started", "deadline", "finished", mode=F("quiz__mode")
+            Attempt.objects.filter(learner=learner),
+            *("id", "started", "deadline", "finished"),
+            mode=F("quiz__mode"),
+            level=F("quiz__level"),
+            topic=F("quiz__topic__slug"),
         ),
-        "slots": _rows(slots, "attempt", "position", "why", "draft", "sure", question=F("version__question__slug")),
+        "slots": _rows(
+            slots,
+            *("attempt", "position", "why", "draft", "sure"),
+            question=F("version__question__slug"),
+            question_version=F("version__number"),
+        ),
         "review": _rows(
             ReviewCard.objects.filter(learner=learner).order_by("due"),
-            *("due", "last_review", "stability", "difficulty", "n_reviews", "n_missed"),
+            *("due", "last_review", "stability", "difficulty", "state", "step", "n_reviews", "n_missed"),
+            *("last_verdict", "last_sure"),
             question_slug=F("question__slug"),
         ),
         "saved": _rows(SavedQuestion.objects.filter(learner=learner), "created", question_slug=F("question__slug")),
@@ -56,14 +67,20 @@ def export(learner: User) -> dict[str, Any]:
         ),
         "runs": _rows(
             runs,
-            *("id", "panel", "inputs", "n_steps", "finish_reason", "shared", "created"),
+            *("id", "panel", "inputs", "pace", "n_steps", "finish_reason", "failure", "shared", "created"),
+            *("outcome", "verdicts"),
             model=F("recording__model"),
             prompt=F("recording__prompt"),
             chat=F("recording__chat"),
             settings=F("recording__settings"),
+            forced=F("recording__forced"),
             lab_slug=F("lab__slug"),
         ),
-        "labs": _rows(LabResult.objects.filter(learner=learner), "goal", "created", lab_slug=F("lab__slug")),
+        "labs": _rows(
+            LabResult.objects.filter(learner=learner).order_by("created"),
+            *("goal", "run", "created"),
+            lab_slug=F("lab__slug"),
+        ),
     }
 
 
@@ -73,15 +90,16 @@ def _rows(found: QuerySet[Any], *names: str, **renamed: F) -> list[dict[str, Any
 
 def make_anonymous(learner: User) -> None:
     """Delete a learner: name, texts, runs and plans go; verdicts and scores stay, as nobody's."""
+    delete_runs(learner)
     with transaction.atomic():
         User.objects.select_for_update().get(pk=learner.pk)
-        for answer in Answer.objects.filter(learner=learner, version__kind__in=["explain", "short_text", "numeric"]):
-            answer.response = {**answer.response, **{name: "" for name in FREE_TEXT if name in answer.response}}
+        answers = Answer.objects.filter(learner=learner)
+        for answer in answers.filter(response__has_any_keys=FREE_TEXT):
+            answer.response |= {name: "" for name in FREE_TEXT if name in answer.response}
             answer.save(update_fields=["response"])
+        answers.update(asking_key="")  # it is the learner's name
         Attempt.objects.filter(learner=learner).open().delete()
         Slot.objects.filter(attempt__learner=learner).update(draft={})
-        LabResult.objects.filter(learner=learner).delete()
-        Run.objects.filter(learner=learner).delete()
         ReviewCard.objects.filter(learner=learner).delete()
         SavedQuestion.objects.filter(learner=learner).delete()
         Report.objects.filter(learner=learner).update(learner=None)
@@ -94,27 +112,34 @@ def make_anonymous(learner: User) -> None:
         learner.save()
 
 
-def delete_unused_recordings() -> int:
-    """Delete recordings that no run shows any more; the reference runs of the labs are made again when asked for."""
+def delete_runs(learner: User) -> None:
+    """Delete a learner's runs with their results, and the recordings that no other run shows."""
+    mine = Run.objects.filter(learner=learner)
+    for run in mine.open().with_recording():
+        engine.stop(run)
+    beside = Run.others.through.objects.filter(run__learner=learner)
+    shown = {*mine.values_list("recording", flat=True), *beside.values_list("recording", flat=True)}
+    mine.delete()
+    with suppress(ProtectedError, IntegrityError):  # somebody is just running the same; then it is theirs
+        delete_unused(Recording.objects.filter(pk__in=shown))
+
+
+def delete_unused(recordings: QuerySet[Recording]) -> int:
+    """Delete those of these recordings that no run shows any more."""
     uses = (
         Run.objects.filter(recording=OuterRef("pk")),
         Run.others.through.objects.filter(recording=OuterRef("pk")),
     )
-    n_deleted, _ = Recording.objects.exclude(Exists(uses[0])).exclude(Exists(uses[1])).delete()
+    with transaction.atomic():
+        n_deleted, _ = recordings.exclude(Exists(uses[0])).exclude(Exists(uses[1])).delete()
     return n_deleted
 
 
 def unreachable_guests(now: datetime) -> QuerySet[User]:
-    """Return guests whose session has run out: nobody can come back to them."""
-    since = now - timedelta(seconds=settings.SESSION_COOKIE_AGE)
-    guests = User.objects.filter(is_guest=True, is_active=True, date_joined__lt=since)
-    last = Greatest(
-        "date_joined",
-        Coalesce(Max("answers__created"), F("date_joined")),
-        Coalesce(Max("runs__created"), F("date_joined")),
-        Coalesce(Max("attempts__started"), F("date_joined")),
-    )
-    return guests.annotate(last=last).filter(last__lt=since)
+    """Return guests whose session has run out: it is saved once a day, and ends so long after it."""
+    since = now - timedelta(seconds=settings.SESSION_COOKIE_AGE) - timedelta(days=1)
+    guests = User.objects.filter(is_guest=True, is_active=True)
+    return guests.alias(last=Coalesce("last_login", "date_joined")).filter(last__lt=since)
 
 
 def purge_guests(now: datetime) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 from django.contrib.auth import logout
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -23,10 +24,11 @@ def account(request: HtmxRequest) -> HttpResponse:
     form = EmailForm(request.POST or None, instance=User.objects.get(pk=request.user.pk))
     if request.method == "POST" and form.is_valid():
         form.save()
-        return redirect("quizzes:account")
+        return redirect(f"{reverse('quizzes:account')}?kept=address")
     return render(request, "accounts/account.html", {"form": form}, status=422 if form.errors else 200)
 
 
+@never_cache
 @require_safe
 def export(request: HtmxRequest) -> HttpResponse:
     """Send everything that the site holds about the learner."""
@@ -42,7 +44,7 @@ def export(request: HtmxRequest) -> HttpResponse:
 def delete(request: HtmxRequest) -> HttpResponse:
     """Delete the account: with its password, or for a guest with a tick."""
     if not request.user.is_authenticated:
-        return sign_in_first(request)
+        return redirect("quizzes:account")  # what was typed is a password, and is kept nowhere
     learner = request.user
     problem = _against(learner, request)
     if problem:
@@ -50,7 +52,6 @@ def delete(request: HtmxRequest) -> HttpResponse:
         return render(request, "accounts/account.html", context, status=422)
     logout(request)
     privacy.make_anonymous(User.objects.get(pk=learner.pk))
-    privacy.delete_unused_recordings()
     return render(request, "accounts/deleted.html")
 
 
@@ -61,10 +62,9 @@ def _against(learner: User, request: HtmxRequest) -> str:
     if learner.is_guest:
         return "" if request.POST.get("sure") else "Tick the box first: what you did cannot be brought back."
     try:
-        tries.check(learner.username)
+        tries.begin(learner.username)
     except tries.TooMany as waiting:
         return str(waiting.message)
     if not learner.check_password(request.POST.get("password", "")):
-        tries.failed(learner.username)
         return "This is not the password. Nothing is deleted."
     return ""

@@ -4,10 +4,13 @@ from contextlib import suppress
 from urllib.parse import urlencode
 
 from django.conf import settings
+from django.contrib.auth import login
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, resolve_url
 from django_htmx.http import HttpResponseClientRedirect
 
+from quizsite.accounts.guests import BACKEND
+from quizsite.accounts.models import User
 from quizsite.htmx import HtmxRequest
 from quizsite.questions.kinds.kind import NotAnswered
 from quizsite.quizzes.models import fields_of
@@ -25,13 +28,24 @@ def sign_in_first(request: HtmxRequest) -> HttpResponse:
     return HttpResponseClientRedirect(url) if request.htmx else redirect(url)
 
 
+def enter(request: HtmxRequest, account: User) -> None:
+    """Sign in a visitor or a guest. Django empties the session of a guest; what was typed before stays in it."""
+    kept = request.session.get(KEPT)
+    login(request, account, BACKEND)
+    if kept:
+        request.session[KEPT] = kept
+
+
+def is_kept(request: HtmxRequest, path: str) -> bool:
+    """Tell whether something that was typed at a page waits for the sign-in."""
+    return KEPT in request.session and request.session[KEPT]["path"] == path
+
+
 def typed_before(request: HtmxRequest, path: str) -> QueryDict | None:
     """Return what was typed at a page before its learner had to sign in, once."""
-    kept = request.session.get(KEPT)
-    if not kept or kept["path"] != path:
+    if not is_kept(request, path):
         return None
-    del request.session[KEPT]
     typed = QueryDict(mutable=True)
-    for name, values in kept["fields"].items():
+    for name, values in request.session.pop(KEPT)["fields"].items():
         typed.setlist(name, values)
     return typed
