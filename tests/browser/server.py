@@ -1,5 +1,6 @@
 """The site as it is run: its own database and collected files, under uvicorn, in a process of its own."""
 
+import atexit
 import os
 import re
 import socket
@@ -7,9 +8,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from shutil import copytree
+from tempfile import TemporaryDirectory
 
 import httpx
 import psycopg
@@ -28,14 +32,26 @@ def manage(var: Path, *command: str, **environment: str) -> str:
 @contextmanager
 def served(var: Path, app: str = "quizsite.asgi:application", expected: str = "", **environment: str) -> Iterator[str]:
     """Set the site up in `var` and serve it; the value is its address. No error but the `expected` may be logged."""
-    with _database_of(var):
-        for command in (["migrate", "--verbosity", "0"], ["load_content"], ["collectstatic", "--no-input", "-v0"]):
-            manage(var, *command, **environment)
+    pattern = _pattern()
+    with _database_of(var, pattern):
+        copytree(pattern, var, dirs_exist_ok=True)
         with _running(var, app, _environment(var) | environment) as url:
             yield url
     log_text = (var / "server.log").read_text()
     n_expected = log_text.count(f"Error: {expected}") if expected else 0
     assert log_text.count("Traceback (most recent call last)") == n_expected, log_text
+
+
+@cache
+def _pattern() -> Path:
+    """Set a site up once for this process; those that are served are its copies."""
+    pattern = ExitStack()
+    atexit.register(pattern.close)
+    var = Path(pattern.enter_context(TemporaryDirectory()))
+    pattern.enter_context(_database_of(var))
+    for command in (["migrate", "--verbosity", "0"], ["load_content"], ["collectstatic", "--no-input", "-v0"]):
+        manage(var, *command)
+    return var
 
 
 def _environment(var: Path) -> dict[str, str]:
@@ -51,12 +67,15 @@ def _database_name(var: Path) -> str:
 
 
 @contextmanager
-def _database_of(var: Path) -> Iterator[None]:
-    """Make the database of the site in `var`, and drop it in the end; SQLite needs neither."""
+def _database_of(var: Path, pattern: Path | None = None) -> Iterator[None]:
+    """Make the database of the site in `var`, as a copy if there is a pattern, and drop it in the end.
+
+    SQLite needs neither: its file lies in `var`.
+    """
     if url := os.environ.get("DATABASE_URL"):
         name = _database_name(var)
         with psycopg.connect(url, dbname="postgres", autocommit=True) as server:
-            server.execute(f"CREATE DATABASE {name}")
+            server.execute(f"CREATE DATABASE {name} TEMPLATE {_database_name(pattern) if pattern else 'template1'}")
             try:
                 yield
             finally:
