@@ -101,10 +101,10 @@ def _queries(job: Callable[[], Any]) -> int:
 def _grow(learner: Any) -> int:
     """Fill the database: questions in all levels and topics, each with four options, and learners' answers to them."""
     from django.db import connection  # noqa: PLC0415
-    from quizsite.questions.search import index_all  # noqa: PLC0415
 
     from quizsite.accounts.models import User  # noqa: PLC0415
     from quizsite.questions.models import Option, Question, QuestionVersion, Topic  # noqa: PLC0415
+    from quizsite.questions.search import index_all  # noqa: PLC0415
     from quizsite.questions.validation import LEVELS  # noqa: PLC0415
     from quizsite.quizzes.models import Answer, ReviewCard  # noqa: PLC0415
 
