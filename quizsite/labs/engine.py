@@ -15,7 +15,7 @@ from uuid import UUID
 from weakref import WeakValueDictionary
 
 from django.conf import settings
-from django.db import connections, transaction
+from django.db import close_old_connections, connections, transaction
 from django.db.models import F
 from django.utils import timezone
 
@@ -99,6 +99,7 @@ class Live:
     def wait(self, n_steps: int | None = None) -> None:
         """Have it computed up to a step, or to its end."""
         if self.job:
+            close_old_connections()  # who waits holds none; a transaction keeps its own
             shared.wait(self.job, n_steps)
 
 
@@ -465,7 +466,7 @@ def needs_more(run: Run) -> bool:
 
 def conclude_now(run: Run) -> None:
     """Do what comes after a run, waiting for all that its panel and its goals ask for."""
-    _conclude(run, Conclusion(), lambda: None)
+    _conclude(run, Conclusion(), close_old_connections)
 
 
 def conclude_soon(run: Run) -> Conclusion:

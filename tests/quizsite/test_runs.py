@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from django.db import connections
 from django.test import Client
 from django.urls import reverse
 from numpy.typing import NDArray
@@ -365,6 +366,24 @@ def test_a_full_queue_refuses_a_run_and_says_when_to_come_back(client: Client, m
     assert response["Retry-After"] == "15"
     assert "0 others are waiting, and more cannot queue" in response.content.decode()
     assert not Run.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_waits_for_a_run_holds_no_connection(client: Client, monkeypatch: pytest.MonkeyPatch):
+    own, is_held = connections["default"], []
+
+    class Watching(SkyModel):
+        def forward(self, token_ids: Sequence[int], kv_cache: KVCache | None = None) -> NDArray[np.float64]:
+            is_held.append(own.connection is not None)
+            return super().forward(token_ids, kv_cache)
+
+    monkeypatch.setitem(MODELS, "watching", Watching)
+
+    for do in ("run", "step"):
+        client.post(reverse("labs:open"), OPEN | {"do": do, "model": "watching", "seed": str(len(is_held))})
+
+    assert is_held
+    assert not any(is_held)
 
 
 def test_more_tokens_than_a_run_may_make_are_refused_at_their_field(client: Client, monkeypatch: pytest.MonkeyPatch):
