@@ -15,7 +15,7 @@ from uuid import UUID
 from weakref import WeakValueDictionary
 
 from django.conf import settings
-from django.db import close_old_connections, connections, transaction
+from django.db import connections, transaction
 from django.db.models import F
 from django.utils import timezone
 
@@ -99,7 +99,7 @@ class Live:
     def wait(self, n_steps: int | None = None) -> None:
         """Have it computed up to a step, or to its end."""
         if self.job:
-            close_old_connections()  # who waits holds none; a transaction keeps its own
+            _let_go_of_connections()
             shared.wait(self.job, n_steps)
 
 
@@ -464,9 +464,16 @@ def needs_more(run: Run) -> bool:
     return run.awaits_outcome or bool(judge(run))
 
 
+def _let_go_of_connections() -> None:
+    """Hold none of the pool's few connections while something is waited for; a transaction keeps its own."""
+    for connection in connections.all(initialized_only=True):
+        if not connection.in_atomic_block:
+            connection.close()
+
+
 def conclude_now(run: Run) -> None:
     """Do what comes after a run, waiting for all that its panel and its goals ask for."""
-    _conclude(run, Conclusion(), close_old_connections)
+    _conclude(run, Conclusion(), _let_go_of_connections)
 
 
 def conclude_soon(run: Run) -> Conclusion:
@@ -481,7 +488,7 @@ def conclude_soon(run: Run) -> Conclusion:
 
 def _conclude_alone(run: Run, conclusion: Conclusion) -> None:
     try:
-        _conclude(run, conclusion, connections.close_all)
+        _conclude(run, conclusion, _let_go_of_connections)
     except Left:
         pass  # whoever opens the run again has it go on
     except Exception:
