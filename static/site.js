@@ -11,19 +11,25 @@ document.addEventListener("input", ({ target }) => {
   else if (slider && number.value !== "") slider.value = number.value;
 });
 
-// A token that was picked stays picked, and its step stays open, while others arrive.
+// A token that was picked stays picked, and its step stays open, while others arrive and while the run is judged.
+const holdsTokens = ({ id }) => id === "lab-tokens" || id === "lab-body";
 let picked = null;
 document.addEventListener("htmx:oobBeforeSwap", (event) => {
   const { id } = event.detail.target;
   const checked = document.querySelector("#run-tokens :checked");
   if (id === "step" && checked) event.preventDefault();
-  if (id === "lab-tokens") picked = checked && { number: checked.value, focused: checked === document.activeElement };
+  if (holdsTokens(event.detail.target)) picked = checked && { number: checked.value, focused: checked === document.activeElement };
 });
 document.addEventListener("htmx:oobAfterSwap", ({ detail }) => {
-  const token = detail.target.id === "lab-tokens" && picked && document.querySelector(`#run-tokens [value="${picked.number}"]`);
+  const token = holdsTokens(detail.target) && picked && document.querySelector(`#run-tokens [value="${picked.number}"]`);
   if (!token) return;
+  const isOther = !token.checked;
   token.checked = true;
   if (picked.focused) token.focus();
+  if (isOther && detail.target.id === "lab-body") {
+    htmx.process(token.form); // it is new, and must hear of the change
+    htmx.trigger(token, "change");
+  }
   picked = null;
 });
 
@@ -127,8 +133,8 @@ document.addEventListener("visibilitychange", () => document.visibilityState ===
 // Pages show the learner's own time and days; the server reads the zone from here.
 document.cookie = `timezone=${Intl.DateTimeFormat().resolvedOptions().timeZone};path=/;max-age=31536000;samesite=lax`;
 
-// Signing in gives the browser another CSRF token; forms of tabs that were open before send the new one.
+// Forms that came by a stream have no CSRF token, and signing in gives the browser another one than open tabs have.
 document.addEventListener("htmx:configRequest", ({ detail }) => {
   const token = document.cookie.match(/(?:^|; )csrftoken=([^;]*)/);
-  if (token && detail.parameters.csrfmiddlewaretoken) detail.parameters.csrfmiddlewaretoken = token[1];
+  if (token && detail.verb === "post") detail.parameters.csrfmiddlewaretoken = token[1];
 });

@@ -322,6 +322,34 @@ def test_an_early_token_taken_by_keyboard_bends_the_text(page: Page):
     expect(page.locator("#run-tokens .token.changed")).to_have_text("taken:  blue")
 
 
+def test_a_token_is_taken_at_the_step_that_the_stream_has_shown(page: Page):
+    page.goto("/lab/sky-loop/")
+    run(page, temperature="0")
+
+    page.get_by_role("button", name="Take instead: sky").press("Enter")
+
+    expect(page.locator("#run-tokens .token.changed")).to_have_text("taken:  sky", timeout=20_000)
+
+
+def test_a_token_picked_while_the_run_is_judged_stays_picked(page: Page):
+    page.goto("/lab/sky-early-token/")
+    page.select_option("[name=pace]", "0")
+    page.evaluate("""
+        document.addEventListener("htmx:oobAfterSwap", ({ detail }) => {
+          if (detail.target.id !== "lab-goals" || document.body.dataset.picked) return;
+          document.body.dataset.picked = "yes";
+          setTimeout(() => document.querySelector("#run-tokens input").click());
+        });
+        document.addEventListener("htmx:sseClose", () => { document.body.dataset.closed = "yes"; });
+    """)
+
+    page.locator("#do-run").press("Enter")
+
+    page.wait_for_selector("body[data-picked][data-closed]")
+    expect(page.locator("#run-tokens :checked")).to_have_value("1")
+    expect(page.locator("#step-title")).to_contain_text("Step 1 of")
+
+
 def test_what_the_cache_saves_is_counted(page: Page):
     page.goto("/lab/sky-cache-cost/")
     run(page)
