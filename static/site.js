@@ -11,26 +11,27 @@ document.addEventListener("input", ({ target }) => {
   else if (slider && number.value !== "") slider.value = number.value;
 });
 
-// A token that was picked stays picked, and its step stays open, while others arrive and while the run is judged.
+// A token that was picked stays picked, and its step stays open, while others arrive and while the run is judged;
+// one that has the focus keeps it.
 const holdsTokens = ({ id }) => id === "lab-tokens" || id === "lab-body";
-let picked = null;
+let picked, focused;
 document.addEventListener("htmx:oobBeforeSwap", (event) => {
-  const { id } = event.detail.target;
   const checked = document.querySelector("#run-tokens :checked");
-  if (id === "step" && checked) event.preventDefault();
-  if (holdsTokens(event.detail.target)) picked = checked && { number: checked.value, focused: checked === document.activeElement };
+  if (event.detail.target.id === "step" && checked) event.preventDefault();
+  if (!holdsTokens(event.detail.target)) return;
+  picked = checked?.value;
+  focused = document.querySelector("#run-tokens :focus")?.value;
 });
 document.addEventListener("htmx:oobAfterSwap", ({ detail }) => {
-  const token = holdsTokens(detail.target) && picked && document.querySelector(`#run-tokens [value="${picked.number}"]`);
-  if (!token) return;
-  const isOther = !token.checked;
-  token.checked = true;
-  if (picked.focused) token.focus();
-  if (isOther && detail.target.id === "lab-body") {
-    htmx.process(token.form); // it is new, and must hear of the change
-    htmx.trigger(token, "change");
-  }
-  picked = null;
+  if (!holdsTokens(detail.target)) return;
+  const token = (number) => document.querySelector(`#run-tokens [value="${number}"]`);
+  token(focused)?.focus();
+  const again = token(picked);
+  if (!again || again.checked) return;
+  again.checked = true;
+  if (detail.target.id !== "lab-body") return;
+  htmx.process(again.form); // it is new, and must hear of the change
+  htmx.trigger(again, "change");
 });
 
 // Where Stop was pressed, Run is the next thing to press once the run has ended.

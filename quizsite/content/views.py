@@ -3,7 +3,6 @@
 from django.db.models import Exists, OuterRef
 from django.http import HttpResponse
 from django.shortcuts import render
-from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from quizsite.content.formats.anki import deck_of
@@ -20,6 +19,5 @@ def anki_deck(request: HtmxRequest) -> HttpResponse:
     found = list(questions.prefetch_related("current__options"))
     if not found:
         return render(request, "content/no_deck.html")
-    package = deck_of(found, timezone.now().timestamp())
     disposition = 'attachment; filename="next-token.apkg"'
-    return HttpResponse(package, "application/octet-stream", headers={"Content-Disposition": disposition})
+    return HttpResponse(deck_of(found), "application/octet-stream", headers={"Content-Disposition": disposition})

@@ -331,21 +331,27 @@ def test_a_token_is_taken_at_the_step_that_the_stream_has_shown(page: Page):
     expect(page.locator("#run-tokens .token.changed")).to_have_text("taken:  sky", timeout=20_000)
 
 
-def test_a_token_picked_while_the_run_is_judged_stays_picked(page: Page):
+@pytest.mark.parametrize("reach", ["click", "focus"])
+def test_a_token_reached_while_the_run_is_judged_stays_so(page: Page, reach: str):
     page.goto("/lab/sky-early-token/")
     page.select_option("[name=pace]", "0")
-    page.evaluate("""
-        document.addEventListener("htmx:oobAfterSwap", ({ detail }) => {
-          if (detail.target.id !== "lab-goals" || document.body.dataset.picked) return;
-          document.body.dataset.picked = "yes";
-          setTimeout(() => document.querySelector("#run-tokens input").click());
-        });
-        document.addEventListener("htmx:sseClose", () => { document.body.dataset.closed = "yes"; });
-    """)
+    page.evaluate(
+        """reach => {
+          document.addEventListener("htmx:oobAfterSwap", ({ detail }) => {
+            if (detail.target.id !== "lab-goals" || document.body.dataset.reached) return;
+            document.body.dataset.reached = "yes";
+            setTimeout(() => document.querySelector("#run-tokens input")[reach]());
+          });
+          document.addEventListener("htmx:sseClose", () => { document.body.dataset.closed = "yes"; });
+        }""",
+        reach,
+    )
 
     page.locator("#do-run").press("Enter")
 
-    page.wait_for_selector("body[data-picked][data-closed]")
+    page.wait_for_selector("body[data-reached][data-closed]")
+    if reach == "focus":
+        page.keyboard.press("Space")
     expect(page.locator("#run-tokens :checked")).to_have_value("1")
     expect(page.locator("#step-title")).to_contain_text("Step 1 of")
 
