@@ -40,6 +40,7 @@ INSTALLED_APPS = [
     "quizsite.labs",
     "quizsite.questions",
     "quizsite.quizzes",
+    "quizsite.classes",
     "quizsite.content",
 ]
 

@@ -1,7 +1,7 @@
 """What a question must be: the one validator of question files and of the admin."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import Annotated, Any, Literal, Self
 
@@ -33,6 +33,7 @@ KINDS = [
 MAX_WORDS = 60
 
 Text = Annotated[str, Field(min_length=1, max_length=4000)]
+DraftText = Annotated[str, Field(max_length=4000)]  # may be missing until the question is published
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,80}$")]
 
 
@@ -48,7 +49,7 @@ class OptionSpec(Content):
 
     text: Text
     right: bool = False
-    why: Text
+    why: DraftText = ""
     pinned: bool = False
     mistake: MistakeId | None = None  # that a wrong option stands for; for the author alone
 
@@ -135,13 +136,13 @@ class PredictSpec(Content):
 
 
 class QuestionSpec(Content):
-    """A question as an author writes it."""
+    """A question as an author writes it. What may be missing in a draft is asked for by `lacks`."""
 
     title: str = Field(min_length=3, max_length=80)
     level: Literal["beginner", "intermediate", "advanced", "scenario", "ai-engineering"]
     kind: Literal["single_choice", "multiple_choice", "numeric", "ordering", "short_text", "explain", "predict", "lab"]
     status: Literal["draft", "published", "archived"] = "draft"
-    facts: list[FactId] = Field(min_length=1, max_length=3)
+    facts: list[FactId] = Field(default=[], max_length=3)
     lab: Slug | None = None
     text: Text
     options: list[OptionSpec] = []
@@ -152,10 +153,10 @@ class QuestionSpec(Content):
     near: list[Near] = []
     rubric: list[RubricPoint] = []
     predict: PredictSpec | None = None
-    answer: Text
-    listens_for: list[Text] = Field(min_length=2, max_length=3)
-    warning: Text
-    follow_ups: list[FollowUp] = Field(min_length=2, max_length=3)
+    answer: DraftText = ""
+    listens_for: list[Text] = Field(default=[], max_length=3)
+    warning: DraftText = ""
+    follow_ups: list[FollowUp] = Field(default=[], max_length=3)
     explanation: str = Field(default="", max_length=4000)
 
     @property
@@ -176,18 +177,40 @@ KIND_FIELDS = ("numeric", "items", "accepted", "ignore_case", "near", "rubric", 
 
 
 def read_question(data: Mapping[str, object]) -> QuestionSpec | list[Problem]:
-    """Read a question, or say all that is wrong with it."""
+    """Read a question, or say all that is wrong with it; a draft may lack what a published one needs."""
     try:
         spec = QuestionSpec.model_validate(data)
     except ValidationError as error:
         return problems_of(error)
-    problems = [Problem(path, message) for path, message in kind_named(spec.kind).problems(spec)]
+    problems = list(_strays(spec))
+    if spec.status != "draft":
+        problems += lacks(spec)
+    return problems or spec
+
+
+def _strays(spec: QuestionSpec) -> Iterator[Problem]:
+    """Name the parts that belong to another kind of question."""
     for name in ("options", *KIND_FIELDS):
         given = getattr(spec, name)
         if name not in kind_named(spec.kind).FIELDS and name in spec.model_fields_set and given:
             n_given = f", got {len(given)}" if isinstance(given, list) else ""
-            problems.append(Problem((name,), f"a question of kind {spec.kind} has no {name}{n_given}"))
+            yield Problem((name,), f"a question of kind {spec.kind} has no {name}{n_given}")
+
+
+def lacks(spec: QuestionSpec) -> list[Problem]:
+    """Say all that a question lacks before learners may be asked it."""
+    problems = [Problem(path, message) for path, message in kind_named(spec.kind).problems(spec)]
+    for name, least, what in (("facts", 1, "fact"), ("listens_for", 2, "sign"), ("follow_ups", 2, "follow-up")):
+        n = len(getattr(spec, name))
+        if n < least:
+            problems.append(Problem((name,), f"{least} to 3 {what}s are wanted, got {n}"))
+    problems += [Problem((name,), f"{name} is empty") for name in ("answer", "warning") if not getattr(spec, name)]
+    problems += [
+        Problem(("options", number, "why"), "each option needs its reason, this one has none")
+        for number, option in enumerate(spec.options)
+        if not option.why
+    ]
     n_words = len(spec.text.split())
     if n_words >= MAX_WORDS:
         problems.append(Problem(("text",), f"text must stay under {MAX_WORDS} words, got {n_words}"))
-    return problems or spec
+    return problems

@@ -31,6 +31,7 @@ MODES = [
     ("missed", "What I got wrong"),
     ("review", "Review"),
     ("mock", "Mock interview"),
+    ("assigned", "Assignment"),
 ]
 LATE = timedelta(seconds=5)  # what was typed before the end may arrive a little after it
 

@@ -103,10 +103,10 @@ def test_an_edit_that_changes_only_the_level_makes_none(author: Client, chatbot:
         ({"options-1-is_key": ""}, "exactly one option must be right, got 0"),
         ({"facts": "Z9"}, "facts.0: "),
         ({"text": "word " * 70}, "text must stay under 60 words, got 70"),
-        ({"listens_for": "one"}, "listens_for: List should have at least 2 items"),
+        ({"listens_for": "one"}, "listens_for: 2 to 3 signs are wanted, got 1"),
         ({"slug": "no-plan-before-the-answer"}, "is taken by another question"),
         ({"kind": "lab"}, "a question of kind lab has no options, got 4"),
-        ({"options-0-why": ""}, "This field is required"),
+        ({"options-0-why": ""}, "each option needs its reason"),
     ],
 )
 def test_a_broken_edit_is_refused_in_words_and_keeps_what_was_typed(

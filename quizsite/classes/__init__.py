@@ -1,0 +1,1 @@
+"""Instructors' groups: classes, assignments, grade book, and what the numbers say of questions and labs."""

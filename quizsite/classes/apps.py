@@ -1,0 +1,7 @@
+"""The classes app."""
+
+from django.apps import AppConfig
+
+
+class ClassesConfig(AppConfig):
+    name = "quizsite.classes"
