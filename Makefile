@@ -57,9 +57,10 @@ check: model  ## lint, types, import contracts, templates, migrations, content, 
 model: install  ## fetch the real model, SmolLM2 135M (98 MB)
 	-@$(BIN)/python manage.py fetch_model smollm2
 
-test: check  ## everything: make check, then all tests with the engine's branch coverage
-	$(BIN)/pytest -n 2 -m "not real_model" --cov=generation --cov-branch --cov-report=
-	$(BIN)/pytest -m real_model --cov=generation --cov-branch --cov-append --cov-report=term-missing:skip-covered --cov-fail-under=98 || test $$? = 5  # none of them: the model is not here
+test: check  ## everything: make check, then all tests, those of the engine with its branch coverage
+	$(BIN)/pytest -n 2 -m "not real_model" tests/quizsite tests/browser
+	$(BIN)/pytest --cov=generation --cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=98 tests/generation
+	$(BIN)/pytest -m real_model tests/quizsite tests/browser || test $$? = 5  # none of them: the model is not here
 
 test-postgresql: install  ## the tests that touch a database, on the server of DATABASE_URL
 	@test -n "$$DATABASE_URL" || { echo "DATABASE_URL is missing: .ci/with-postgresql make $@ starts a server for it" >&2; exit 1; }

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.cache import cache
 from django.core.management import call_command
 from django.test import Client
 
@@ -44,6 +45,12 @@ def golden_sky() -> dict[str, Any]:
 def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
     with django_db_blocker.unblock():
         call_command("load_content", stdout=StringIO())
+
+
+@pytest.fixture(autouse=True)
+def no_tries() -> None:
+    """Forget the wrong passwords of the test before."""
+    cache.clear()
 
 
 @pytest.fixture

@@ -257,3 +257,27 @@ def test_two_who_watch_one_run_have_it_computed_once():
     all_over(engine, [job, job])
 
     assert gate.passes == list(range(3, 23))
+
+
+def test_a_call_between_two_steps_gives_its_result_or_its_error():
+    engine = SharedEngine(Limits())
+
+    assert engine.call(lambda: threading.current_thread().name) != threading.current_thread().name
+    with pytest.raises(ZeroDivisionError):
+        engine.call(lambda: 1 // 0)
+    assert engine.call(lambda: "goes on") == "goes on"
+
+
+def test_who_leaves_is_woken_and_waits_no_more():
+    engine, gate, left = SharedEngine(Limits()), Gate(), threading.Event()
+    job = engine.job("ada", gate, PROMPT, settings())
+    waiting = threading.Thread(target=engine.wait, args=[job], kwargs={"is_left": left.is_set})
+    waiting.start()
+    until(waiting.is_alive)
+
+    left.set()
+    engine.wake()
+
+    waiting.join(timeout=10)
+    assert not waiting.is_alive()
+    gate.permits.release(100)

@@ -1,5 +1,6 @@
 """Looking inside on request: every position's logits and attention, and the fingerprint of the weights."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from generation import PromptError, SamplingParams, generate, load_model
+from generation import PromptError, SamplingParams, fingerprint, generate, inspect, load_model
 from generation.checkpoints import convert, open_model
 from generation.inspection import MAX_INSPECTED
 from generation.models.llama import LlamaModel
@@ -29,6 +30,12 @@ def tiny(tmp_path: Path) -> LlamaModel:
 @pytest.fixture(params=["tiny", "sky"])
 def model(request: pytest.FixtureRequest, tiny: LlamaModel) -> Inspected:
     return tiny if request.param == "tiny" else SkyModel()
+
+
+@pytest.mark.parametrize("function", [lambda model: inspect(model, [1]), fingerprint])
+def test_what_is_no_model_is_refused_by_its_name(function: Callable[[object], object]):
+    with pytest.raises(PromptError, match="a str cannot be looked into"):
+        function("sky")
 
 
 def ids_for(model: Inspected, n_positions: int, seed: int = 0) -> list[int]:

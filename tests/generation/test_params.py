@@ -1,9 +1,11 @@
 """Settings: ranges, types, messages."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from generation import SamplingParams, SettingError, parse_setting
+from generation import SamplingParams, SettingError, parse_setting, without_effect
 
 BAD = [
     ("temperature", -0.1, "temperature must be between 0 and 100, got -0.1"),
@@ -116,3 +118,20 @@ def test_a_number_of_thousands_of_digits_is_told_without_being_written():
         SettingError, match=r"seed must be between 0 and 2\*\*63 - 1, got a whole number of 5001 digits"
     ):
         SamplingParams(seed=10**5000)
+
+
+@pytest.mark.parametrize(
+    ("settings", "idle"),
+    [
+        ({"temperature": 0, "top_k": 5, "seed": 3}, {"top_k", "seed"}),
+        ({"top_k": 1, "top_p": 0.5, "temperature": 0.7}, {"top_p", "temperature"}),
+        ({"temperature": 1, "temperature_last": True, "top_p": 0.5}, {"temperature_last"}),
+        ({"temperature": 0.5, "temperature_last": True}, {"temperature_last"}),
+        ({"temperature": 0.5, "temperature_last": True, "min_p": 0.1}, set()),
+        ({"penalty_scope": "output"}, {"penalty_scope"}),
+        ({"penalty_scope": "output", "repetition_penalty": 1.2}, set()),
+        ({}, set()),
+    ],
+)
+def test_settings_that_can_change_nothing_are_named(settings: dict[str, Any], idle: set[str]):
+    assert set(without_effect(SamplingParams(**settings))) == idle

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generation import PromptError, SamplingParams, generate, load_model, token_bytes
+from generation import PromptError, SamplingParams, generate, load_model, pieces, token_bytes
 from generation.tokenizer import IncrementalDecoder, StopMatcher, WordTokenizer
 from tests.generation.models import ByteModel
 
@@ -178,3 +178,10 @@ def test_the_bytes_of_a_toys_token_are_its_word_and_its_end_has_none():
         b"sky",
         b"",
     ]
+
+
+def test_the_pieces_of_a_text_are_the_text():
+    sky = load_model("sky")
+    ids = sky.encode("the sky is blue")
+
+    assert pieces(sky, ids) == ["the", " sky", " is", " blue"]

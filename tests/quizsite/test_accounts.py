@@ -12,7 +12,6 @@ import pytest
 import time_machine
 from django.contrib.sessions.models import Session
 from django.core import mail
-from django.core.cache import cache
 from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
@@ -30,11 +29,6 @@ pytestmark = pytest.mark.django_db
 
 PASSWORD = "a rather long password"
 NEW = {"username": "ada", "email": "ada@example.org", "password1": PASSWORD, "password2": PASSWORD}
-
-
-@pytest.fixture(autouse=True)
-def no_tries() -> None:
-    cache.clear()
 
 
 @pytest.fixture

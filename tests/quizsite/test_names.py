@@ -3,7 +3,6 @@
 import re
 
 import pytest
-from django.core.cache import cache
 from django.test import Client
 from django.urls import reverse
 
@@ -12,11 +11,6 @@ from quizsite.accounts.models import User
 pytestmark = pytest.mark.django_db
 
 PASSWORD = "a rather long password"
-
-
-@pytest.fixture(autouse=True)
-def no_tries() -> None:
-    cache.clear()
 
 
 def sign_up(name: str) -> int:

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from django.core import mail
-from django.core.cache import cache
 from django.test import Client
 from django.urls import reverse
 
@@ -17,11 +16,6 @@ from tests.quizsite.test_attempts import CHOICE
 pytestmark = pytest.mark.django_db
 
 ANOTHER = "quite another password"
-
-
-@pytest.fixture(autouse=True)
-def no_tries() -> None:
-    cache.clear()
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from io import StringIO
 import pytest
 import time_machine
 from django.contrib.sessions.models import Session
-from django.core.cache import cache
 from django.core.management import call_command
 from django.db import connection
 from django.test import Client
@@ -26,11 +25,6 @@ from tests.quizsite.test_attempts import CHOICE, EXPLAIN, NUMBER, begin, send, t
 pytestmark = pytest.mark.django_db
 
 LISTS = ("answers", "attempts", "slots", "review", "saved", "reports", "runs", "labs")
-
-
-@pytest.fixture(autouse=True)
-def no_tries() -> None:
-    cache.clear()
 
 
 def signed_up(name: str) -> Client:

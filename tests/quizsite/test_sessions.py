@@ -8,7 +8,6 @@ from urllib.parse import quote
 import pytest
 import time_machine
 from django.contrib.sessions.models import Session
-from django.core.cache import cache
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -24,11 +23,6 @@ pytestmark = pytest.mark.django_db
 
 ADMIN = "/admin/login/"
 FORGED = ("Mars/Olympus", "../../etc/passwd", "x" * 4000, "", "Asia")
-
-
-@pytest.fixture(autouse=True)
-def no_tries() -> None:
-    cache.clear()
 
 
 @pytest.fixture
