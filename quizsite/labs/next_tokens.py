@@ -2,16 +2,23 @@
 
 from dataclasses import replace
 
-from generation import generate, list_models, load_model
-from quizsite.labs.clauses import Settings
-from quizsite.labs.validation import params_of
+from generation import list_models, missing_models
+from quizsite.labs.clauses import Settings, Setup
+from quizsite.labs.validation import Record, params_of, run_here
+
+
+def known_models() -> list[str]:
+    """Return the models that are here, then those that could be fetched."""
+    return [*list_models(), *missing_models()]
 
 
 def is_here(model: str) -> bool:
     return model in list_models()
 
 
-def likely_tokens(model: str, prompt: str, settings: Settings, step: int, n: int) -> list[tuple[str, float]]:
+def likely_tokens(
+    model: str, prompt: str, settings: Settings, step: int, n: int, run: Record = run_here
+) -> list[tuple[str, float]]:
     """Return the likeliest tokens at a step with their raw probabilities; the one that the settings prefer is first.
 
     Raises
@@ -21,7 +28,7 @@ def likely_tokens(model: str, prompt: str, settings: Settings, step: int, n: int
         If the run ends before that step.
     """
     params = replace(params_of({}, settings), max_new_tokens=step)
-    steps = generate(load_model(model), prompt, params).steps
+    steps = run(Setup(model, prompt, params), {}).steps
     if len(steps) < step:
         raise ValueError(f"the run ends before step {step}")
     last = steps[step - 1]

@@ -1,147 +1,86 @@
 """Writing questions in the admin. A version is written once, so saving an edit makes the next one."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django import forms
-from django.contrib import admin
-from django.core.exceptions import ValidationError
-from django.db.models import F, QuerySet, TextField
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ActionForm
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db.models import Avg, Count, F, Q, QuerySet, TextField
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html
 
-from quizsite.questions.models import Option, Question, QuestionVersion, Report, Topic
-from quizsite.questions.validation import LEVELS, STATUSES, QuestionSpec, read_question
+from quizsite.htmx import number_in
+from quizsite.labs.text_fields import area
+from quizsite.questions.authoring import OF_THE_QUESTION, VersionForm, in_words, written
+from quizsite.questions.differences import differences
+from quizsite.questions.models import Question, QuestionVersion, Report, Topic
+from quizsite.questions.validation import LEVELS, QuestionSpec, lacks, read_question
 
-OF_THE_QUESTION = ("slug", "topic", "level", "status")  # not of a version
-
-
-class LinesField(forms.CharField):
-    """A list of texts, one a line."""
-
-    widget = forms.Textarea(attrs={"rows": 3, "cols": 80})
-
-    def prepare_value(self, value: Any) -> Any:
-        return "\n".join(value) if isinstance(value, list) else value
-
-    def to_python(self, value: Any) -> Any:
-        lines = value if isinstance(value, list) else (value or "").splitlines()
-        return [line.strip() for line in lines if line.strip()]
+Retag = Callable[[list[str], str], list[str]]  # from the facts and the one that is named to other facts
+N_ENOUGH = 20  # first answers, before a facility says anything
 
 
-class FollowUpsField(LinesField):
-    """Follow-ups, one a line: the text, then ` -> ` and the slug of the question that answers it."""
+class FactFilter(admin.SimpleListFilter):
+    title = "fact"
+    parameter_name = "fact"
 
-    def prepare_value(self, value: Any) -> Any:
-        if not isinstance(value, list):
-            return value
-        return "\n".join(f"{f['text'].strip()}{' -> ' + f['question'] if f['question'] else ''}" for f in value)
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        known = Question.objects.filter(current__isnull=False).values_list("current__facts", flat=True)
+        facts = {fact for facts in known for fact in facts}
+        return [(fact, fact) for fact in sorted(facts, key=lambda fact: (fact[0], int(fact[1:])))]
 
-    def to_python(self, value: Any) -> Any:
-        found = []
-        for line in super().to_python(value):
-            text, _, slug = line.partition("->")
-            found.append({"text": text.strip(), "question": slug.strip() or None})
-        return found
+    def queryset(self, request: HttpRequest, queryset: QuerySet[QuestionVersion]) -> QuerySet[QuestionVersion]:
+        return queryset.filter(facts__icontains=f'"{self.value()}"') if self.value() else queryset
 
 
-class VersionForm(forms.ModelForm[QuestionVersion]):
-    """A version, and the question's own fields above it."""
+class FacilityFilter(admin.SimpleListFilter):
+    """By the mean score of first answers to the version as it is."""
 
-    slug = forms.SlugField(max_length=80)
-    topic = forms.ModelChoiceField(Topic.objects.all())
-    level = forms.ChoiceField(choices=LEVELS)
-    status = forms.ChoiceField(choices=STATUSES, initial="draft")
-    facts = LinesField(help_text="One to three ids, one a line.", widget=forms.Textarea(attrs={"rows": 3, "cols": 8}))
-    listens_for = LinesField(help_text="Two or three signs of understanding, one a line.")
-    follow_ups = FollowUpsField(
-        help_text="Two or three, one a line. ` -> slug` at the end links the question that answers it."
-    )
+    title = "facility"
+    parameter_name = "facility"
 
-    class Meta:
-        model = QuestionVersion
-        fields = (
-            "kind",
-            "title",
-            "text",
-            "facts",
-            "lab",
-            "answer",
-            "listens_for",
-            "warning",
-            "follow_ups",
-            "explanation",
-            "details",
-        )
-
-    question: Question | None = None  # whose next version this is; set by the admin
-    opened: QuestionVersion | None = None  # the version that was on the screen
-    spec: QuestionSpec | None = None  # what the validator made of form and options together
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        if self.question:
-            for name in OF_THE_QUESTION:
-                self.initial[name] = getattr(self.question, name)
-
-    def clean(self) -> dict[str, Any]:
-        cleaned = super().clean() or {}
-        current = self.question.current if self.question else None
-        if current and self.opened and current.pk != self.opened.pk:
-            raise ValidationError(
-                f"Version {current.number} was saved since you opened version {self.opened.number}. "
-                "Nothing is overwritten: copy what you typed into the question as it is now."
-            )
-        return cleaned
-
-    def clean_slug(self) -> str:
-        slug: str = self.cleaned_data["slug"]
-        taken = Question.objects.filter(slug=slug)
-        if (taken.exclude(pk=self.question.pk) if self.question else taken).exists():
-            raise ValidationError(f"slug {slug!r} is taken by another question")
-        return slug
-
-
-class OptionFormSet(forms.BaseInlineFormSet[Option, QuestionVersion, forms.ModelForm[Option]]):
-    """The options, and with them the whole question, given to the one validator."""
-
-    version_form: VersionForm
-
-    def clean(self) -> None:
-        super().clean()
-        form = self.version_form
-        if form.errors or any(self.errors):
-            return
-        rows = [row.cleaned_data for row in self.forms if row.cleaned_data and not row.cleaned_data.get("DELETE")]
-        rows.sort(key=lambda row: row["position"])
-        data = {name: form.cleaned_data[name] for name in QuestionSpec.model_fields if name in form.cleaned_data}
-        data |= form.cleaned_data["details"] or {}
-        data["lab"] = data["lab"].slug if data["lab"] else None
-        data["options"] = [
-            {"text": row["text"], "why": row["why"], "right": row["is_key"], "pinned": row["pinned"]} for row in rows
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [
+            ("hard", "under 30%"),
+            ("middling", "30 to 90%"),
+            ("easy", "over 90%"),
+            ("few", f"too few to say: under {N_ENOUGH}"),
         ]
-        found = read_question(data)
-        if isinstance(found, list):
-            raise ValidationError([f"{'.'.join(map(str, path))}: {message}" for path, message in found])
-        form.spec = found
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[QuestionVersion]) -> QuerySet[QuestionVersion]:
+        if not self.value():
+            return queryset
+        first = Q(answers__try_number=1)
+        counted = queryset.annotate(n_first=Count("answers", filter=first), mean=Avg("answers__score", filter=first))
+        if self.value() == "few":
+            return counted.filter(n_first__lt=N_ENOUGH)
+        spans = {"hard": Q(mean__lt=0.3), "middling": Q(mean__gte=0.3, mean__lte=0.9), "easy": Q(mean__gt=0.9)}
+        return counted.filter(spans[self.value() or ""], n_first__gte=N_ENOUGH)
 
 
-class OptionInline(admin.TabularInline[Option, QuestionVersion]):
-    model = Option
-    formset = OptionFormSet
-    fields = ["position", "text", "is_key", "why", "pinned"]
-    formfield_overrides = {TextField: {"widget": forms.Textarea(attrs={"rows": 4, "cols": 36})}}
-    extra = 4
-    max_num = 6
+class ReportsFilter(admin.SimpleListFilter):
+    title = "reports"
+    parameter_name = "reports"
 
-    def get_extra(self, request: HttpRequest, obj: QuestionVersion | None = None, **kwargs: Any) -> int:
-        return 0 if obj else self.extra
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("open", "some are open")]
 
-    def get_formset(self, request: HttpRequest, obj: QuestionVersion | None = None, **kwargs: Any) -> Any:
-        formset = super().get_formset(request, obj, **kwargs)
-        formset.version_form = request.version_form  # type: ignore[attr-defined]
-        return formset
+    def queryset(self, request: HttpRequest, queryset: QuerySet[QuestionVersion]) -> QuerySet[QuestionVersion]:
+        reported = Report.objects.filter(state="open").values("version__question")
+        return queryset.filter(question__in=reported) if self.value() == "open" else queryset
+
+
+class BulkForm(ActionForm):
+    """What the chosen action is to set, for all questions that are ticked."""
+
+    to_level = forms.ChoiceField(choices=[("", "level …"), *LEVELS], required=False, label="Level")
+    to_topic = forms.ModelChoiceField(Topic.objects.all(), required=False, label="Topic", empty_label="topic …")
+    fact = forms.CharField(required=False, label="Fact", max_length=4, widget=forms.TextInput(attrs={"size": 4}))
 
 
 @admin.register(QuestionVersion)
@@ -149,24 +88,48 @@ class QuestionAdmin(admin.ModelAdmin[QuestionVersion]):
     """The questions, each by its current version."""
 
     form = VersionForm
-    inlines = [OptionInline]
-    formfield_overrides = {TextField: {"widget": forms.Textarea(attrs={"rows": 5, "cols": 90})}}
-    list_display = ["title", "slug", "topic", "level", "status", "kind", "number"]
-    list_filter = ["question__status", "question__level", "question__topic", "kind"]
+    action_form = BulkForm
+    change_form_template = "authoring/question.html"
+    formfield_overrides = {TextField: {"widget": area(5)}}
+    list_display = ["title", "topic", "level", "status", "kind", "number", "n_reports"]
+    list_filter = [
+        "question__status",
+        "question__level",
+        "question__topic",
+        "kind",
+        FacilityFilter,
+        ReportsFilter,
+        FactFilter,
+    ]
     search_fields = ["title", "text", "question__slug"]
     list_select_related = ["question__topic"]
+    list_per_page = 50
+    show_full_result_count = False
     ordering = ["question__topic__position", "question__slug"]
-    actions = ["publish", "archive"]
+    actions = ["publish", "draft", "archive", "set_level", "move", "add_fact", "remove_fact"]
     fieldsets = [
-        (None, {"fields": ["slug", ("topic", "level", "status"), "kind", "title", "text"]}),
-        ("Covers", {"fields": ["facts", "lab"]}),
+        (None, {"fields": [("slug", "topic"), ("level", "status", "kind"), "title", "text"]}),
+        ("Options", {"fields": ["options"], "classes": ["kind", "single_choice", "multiple_choice"]}),
+        (
+            "Number",
+            {
+                "fields": [("formula", "unit"), ("tolerance", "decimals"), "parameters", "traps"],
+                "classes": ["kind", "numeric"],
+            },
+        ),
+        ("Parts in order", {"fields": ["items"], "classes": ["kind", "ordering"]}),
+        ("Accepted answers", {"fields": ["accepted", "ignore_case", "near"], "classes": ["kind", "short_text"]}),
+        ("Rubric", {"fields": ["rubric"], "classes": ["kind", "explain"]}),
+        (
+            "Prediction",
+            {"fields": ["model", "prompt", "settings", ("step", "n_options")], "classes": ["kind", "predict"]},
+        ),
+        ("Covers", {"fields": [("facts", "lab")]}),
         ("After the answer", {"fields": ["answer", "listens_for", "warning", "follow_ups", "explanation"]}),
-        ("What the kind needs beside options", {"fields": ["details"]}),
     ]
 
-    @admin.display(ordering="question__slug")
-    def slug(self, version: QuestionVersion) -> str:
-        return version.question.slug
+    class Media:
+        js = (forms.Script("authoring.js", defer=True),)
 
     @admin.display(ordering="question__topic__position")
     def topic(self, version: QuestionVersion) -> str:
@@ -180,26 +143,117 @@ class QuestionAdmin(admin.ModelAdmin[QuestionVersion]):
     def status(self, version: QuestionVersion) -> str:
         return version.question.get_status_display()
 
-    @admin.action(description="Publish the selected questions")
+    @admin.display(ordering="open_reports", description="reports")
+    def n_reports(self, version: Any) -> str:
+        return str(version.open_reports) if version.open_reports else ""
+
+    @admin.action(description="Publish")
     def publish(self, request: HttpRequest, versions: QuerySet[QuestionVersion]) -> None:
-        self._set_status(request, versions, "published")
+        """Publish those that lack nothing; say of the others what they lack."""
+        ready = []
+        for version in versions.prefetch_related("options"):
+            missing = lacks(QuestionSpec.model_validate(version.data))
+            if missing:
+                others = f", and {len(missing) - 1} more" if missing[1:] else ""
+                text = f"“{version.title}” stays as it is. {in_words(*missing[0])}{others}."
+                self.message_user(request, text, messages.WARNING)
+            else:
+                ready.append(version.pk)
+        self._update(request, versions.model.objects.filter(pk__in=ready), "now published", status="published")
 
-    @admin.action(description="Archive the selected questions")
+    @admin.action(description="Make a draft")
+    def draft(self, request: HttpRequest, versions: QuerySet[QuestionVersion]) -> None:
+        self._update(request, versions, "now a draft", status="draft")
+
+    @admin.action(description="Archive")
     def archive(self, request: HttpRequest, versions: QuerySet[QuestionVersion]) -> None:
-        self._set_status(request, versions, "archived")
+        self._update(request, versions, "now archived", status="archived")
 
-    def _set_status(self, request: HttpRequest, versions: QuerySet[QuestionVersion], status: str) -> None:
-        n_changed = Question.objects.filter(current__in=versions).update(status=status)
-        self.message_user(request, f"{n_changed} now {status}.")
+    @admin.action(description="Set the level")
+    def set_level(self, request: HttpRequest, versions: QuerySet[QuestionVersion]) -> None:
+        level = request.POST.get("to_level", "")
+        if level not in dict(LEVELS):
+            self.message_user(request, "Choose the level beside the action. Nothing was changed.", messages.WARNING)
+            return
+        self._update(request, versions, f"now {dict(LEVELS)[level]}", level=level)
+
+    @admin.action(description="Move to the topic")
+    def move(self, request: HttpRequest, versions: QuerySet[QuestionVersion]) -> None:
+        topic = Topic.objects.filter(pk=number_in(request.POST.get("to_topic"))).first()
+        if not topic:
+            self.message_user(request, "Choose the topic beside the action. Nothing was changed.", messages.WARNING)
+            return
+        self._update(request, versions, f"now in {topic}", topic=topic)
+
+    @admin.action(description="Add the fact")
+    def add_fact(self, request: HttpRequest, versions: QuerySet[QuestionVersion]) -> None:
+        self._retag(request, versions, lambda facts, fact: [*facts, fact] if fact not in facts else facts)
+
+    @admin.action(description="Remove the fact")
+    def remove_fact(self, request: HttpRequest, versions: QuerySet[QuestionVersion]) -> None:
+        self._retag(request, versions, lambda facts, fact: [known for known in facts if known != fact])
+
+    def _update(self, request: HttpRequest, versions: QuerySet[QuestionVersion], what: str, **values: Any) -> None:
+        n_changed = Question.objects.filter(current__in=versions.values("pk")).update(**values)
+        self.message_user(request, f"{n_changed} {what}.")
+
+    def _retag(self, request: HttpRequest, versions: QuerySet[QuestionVersion], change: Retag) -> None:
+        """Change the facts of each: what a question covers belongs to its version, so this makes the next one."""
+        fact, n_changed = request.POST.get("fact", "").strip().upper(), 0
+        for version in versions.select_related("question", "lab").prefetch_related("options"):
+            data = version.data
+            facts = change(data["facts"], fact)
+            found = read_question(data | {"facts": facts, "status": version.question.status})
+            if isinstance(found, list):
+                text = f"“{version.title}” stays as it is. {in_words(*found[0])}"
+                self.message_user(request, text, messages.WARNING)
+            elif version.question.revise(found):
+                n_changed += 1
+        self.message_user(request, f"{n_changed} changed.")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[QuestionVersion]:
         """All versions when one is opened, the current ones in the list."""
         versions = super().get_queryset(request).select_related("question")
         is_list = bool(request.resolver_match and str(request.resolver_match.url_name).endswith("_changelist"))
-        return versions.filter(question__current=F("pk")) if is_list else versions
+        if not is_list:
+            return versions
+        is_open = Q(question__versions__reports__state="open")
+        counted = Count("question__versions__reports", filter=is_open, distinct=True)
+        return versions.filter(question__current=F("pk")).annotate(open_reports=counted)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False  # archiving is how a question goes
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """Begin with what the address says, or with a copy of a question."""
+        copied = self.get_object(request, request.GET.get("copy", "0")) if "copy" in request.GET else None
+        if not copied:
+            return dict(super().get_changeform_initial_data(request))
+        question = copied.question
+        fields = {name: getattr(copied, name) for name in ("kind", "title", "text", "lab", "answer", "warning")}
+        fields |= {"explanation": copied.explanation, "topic": question.topic, "level": question.level}
+        return fields | written(copied) | {"slug": f"{question.slug[:75]}-copy"}
+
+    def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
+        """Show the versions of a question, and what changed between any two."""
+        version = self.get_object(request, object_id)
+        if not version or not self.has_view_permission(request, version):
+            raise PermissionDenied
+        versions = list(version.question.versions.select_related("lab").prefetch_related("options"))
+        by_number = {found.number: found for found in versions}
+        after = by_number.get(number_in(request.GET.get("to")), versions[0])
+        before = by_number.get(number_in(request.GET.get("from")), by_number.get(after.number - 1, after))
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": f"Versions of “{version.title}”",
+            "version": version,
+            "versions": versions,
+            "before": before,
+            "after": after,
+            "changes": differences(before.data, after.data),
+        }
+        return TemplateResponse(request, "authoring/versions.html", context)
 
     def changeform_view(
         self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
@@ -211,7 +265,12 @@ class QuestionAdmin(admin.ModelAdmin[QuestionVersion]):
             posted = request.POST.copy()
             posted["_saveasnew"] = "1"
             request.POST = posted  # type: ignore[assignment]
-        shown = {"show_save": True, "show_save_and_continue": True, "show_save_and_add_another": False}
+        shown = {
+            "show_save": True,
+            "show_save_and_continue": True,
+            "show_save_and_add_another": False,
+            "opened": opened,
+        }
         return super().changeform_view(request, object_id, form_url, shown | (extra_context or {}))
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
@@ -220,10 +279,6 @@ class QuestionAdmin(admin.ModelAdmin[QuestionVersion]):
         class Form(base):  # type: ignore[misc]
             opened = request.opened  # type: ignore[attr-defined]
             question = request.opened.question if request.opened else None  # type: ignore[attr-defined]
-
-            def __init__(self, *args: Any, **kwargs: Any) -> None:
-                super().__init__(*args, **kwargs)
-                request.version_form = self  # type: ignore[attr-defined]  # the options are judged with it
 
         return Form
 
@@ -238,6 +293,10 @@ class QuestionAdmin(admin.ModelAdmin[QuestionVersion]):
         version = version or question.current
         assert version
         obj.pk, obj.question, obj.number = version.pk, question, version.number
+        for text in form.lacks if form.spec.status == "draft" else []:
+            self.message_user(request, f"Before it is published: {text}", messages.WARNING)
+        for text in form.warnings:
+            self.message_user(request, text, messages.WARNING)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         """Do nothing: the options were kept with their version."""

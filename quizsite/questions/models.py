@@ -152,6 +152,17 @@ class QuestionVersion(Immutable):
             text = text.replace(f"{{{name}}}", "…")
         return text
 
+    @property
+    def data(self) -> dict[str, Any]:
+        """The version as an author writes it, for the validator; level and status are the question's of today."""
+        said = ("title", "kind", "facts", "text", "answer", "listens_for", "warning", "follow_ups", "explanation")
+        data: dict[str, Any] = {name: getattr(self, name) for name in said} | self.details
+        data |= {"level": self.question.level, "status": self.question.status}
+        data["lab"] = self.lab.slug if self.lab else None
+        if options := list(self.options.all()):
+            data["options"] = [option.data for option in options]
+        return data
+
     def make_current(self) -> None:
         """Show this version to learners from now on."""
         self.question.current = self
@@ -187,6 +198,10 @@ class Option(Immutable):
 
     def __str__(self) -> str:
         return self.text[:60]
+
+    @property
+    def data(self) -> dict[str, Any]:
+        return {"text": self.text, "right": self.is_key, "why": self.why, "pinned": self.pinned}
 
 
 class TooManyReports(ValueError):

@@ -2,7 +2,16 @@
 
 from django.urls import path
 
-from quizsite.quizzes import account_views, attempt_views, desk_views, list_views, privacy_views, progress_views, views
+from quizsite.quizzes import (
+    account_views,
+    attempt_views,
+    desk_views,
+    list_views,
+    preview,
+    privacy_views,
+    progress_views,
+    views,
+)
 
 app_name = "quizzes"
 urlpatterns = [
@@ -19,6 +28,7 @@ urlpatterns = [
     path("quiz/<uuid:attempt_id>/finish/", attempt_views.finish, name="finish"),
     path("quiz/<uuid:attempt_id>/<int:position>/", attempt_views.slot, name="slot"),
     path("quiz/<uuid:attempt_id>/<int:position>/draft/", attempt_views.draft, name="draft"),
+    path("authoring/preview/", preview.preview, name="preview"),
     path("mock/", attempt_views.mock_home, name="mock"),
     path("review/", attempt_views.review_home, name="review"),
     path("account/", privacy_views.account, name="account"),

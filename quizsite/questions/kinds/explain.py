@@ -52,6 +52,10 @@ def show(version: "QuestionVersion", response: Response, asking: Asking) -> dict
     return {"typed": response["text"], "points": points, "is_marked": response["is_marked"]}
 
 
+def right(version: "QuestionVersion", asking: Asking) -> Response:
+    return {"text": version.answer, "marks": list(range(len(version.details["rubric"]))), "is_marked": True}
+
+
 def said(version: "QuestionVersion", response: Response) -> Said:
     n_points = len(version.details["rubric"])
     return Said(f"Explained, {len(response['marks'])} of {n_points} points", f"{n_points} points")

@@ -83,5 +83,8 @@ class Kind(Protocol):
     def show(self, version: "QuestionVersion", response: Response, asking: Asking) -> dict[str, Any]:
         """Return what the template needs after the answer."""
 
+    def right(self, version: "QuestionVersion", asking: Asking) -> Response:
+        """Return a response that earns everything, for authors."""
+
     def said(self, version: "QuestionVersion", response: Response) -> Said:
         """Return answer and key in a few words each, for a table of results."""

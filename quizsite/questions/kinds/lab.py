@@ -51,6 +51,11 @@ def show(version: "QuestionVersion", response: Response, asking: Asking) -> dict
     return {"goals": [(goal.title, goal.kind in response["met"]) for goal in version.lab.spec.goals]}
 
 
+def right(version: "QuestionVersion", asking: Asking) -> Response:
+    assert version.lab
+    return {"met": sorted(goal.kind for goal in version.lab.spec.goals)}
+
+
 def said(version: "QuestionVersion", response: Response) -> Said:
     assert version.lab
     n_goals = len(version.lab.spec.goals)

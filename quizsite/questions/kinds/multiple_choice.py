@@ -50,6 +50,10 @@ def show(version: "QuestionVersion", response: Response, asking: Asking) -> dict
     return {"options": [(option, str(option.public_id) in ticked) for option in shuffled(version, asking)]}
 
 
+def right(version: "QuestionVersion", asking: Asking) -> Response:
+    return {"ticked": sorted(str(option.public_id) for option in version.options.all() if option.is_key)}
+
+
 def said(version: "QuestionVersion", response: Response) -> Said:
     options = list(version.options.all())
     mine = [option.text for option in options if str(option.public_id) in response["ticked"]]

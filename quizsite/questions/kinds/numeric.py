@@ -90,6 +90,12 @@ def show(version: "QuestionVersion", response: Response, asking: Asking) -> dict
     }
 
 
+def right(version: "QuestionVersion", asking: Asking) -> Response:
+    values = _drawn(version, asking)
+    key = compute(version.details["numeric"]["formula"], values)
+    return {"typed": _written(key, version.details["numeric"]["decimals"]), "number": str(key), "values": values}
+
+
 def said(version: "QuestionVersion", response: Response) -> Said:
     numeric = version.details["numeric"]
     key = _written(compute(numeric["formula"], response["values"]), numeric["decimals"])

@@ -55,6 +55,10 @@ def show(version: "QuestionVersion", response: Response, asking: Asking) -> dict
     return {"items": [(at, text, place, at == place) for at, (text, place) in enumerate(rows, start=1)]}
 
 
+def right(version: "QuestionVersion", asking: Asking) -> Response:
+    return {"places": list(range(1, len(version.details["items"]) + 1))}
+
+
 def said(version: "QuestionVersion", response: Response) -> Said:
     places = response["places"]
     n_in_place = sum(place == at for at, place in enumerate(places, start=1))

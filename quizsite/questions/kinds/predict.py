@@ -67,6 +67,10 @@ def show(version: "QuestionVersion", response: Response, asking: Asking) -> dict
     return {"options": options, "prompt": predict["prompt"], "model": predict["model"]}
 
 
+def right(version: "QuestionVersion", asking: Asking) -> Response:
+    return {"place": 0}
+
+
 def said(version: "QuestionVersion", response: Response) -> Said:
     found = version.details["predict"]["found"]
     return Said(found[response["place"]]["token"], found[0]["token"])

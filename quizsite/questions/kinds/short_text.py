@@ -61,6 +61,10 @@ def show(version: "QuestionVersion", response: Response, asking: Asking) -> dict
     }
 
 
+def right(version: "QuestionVersion", asking: Asking) -> Response:
+    return {"text": version.details["accepted"][0]}
+
+
 def said(version: "QuestionVersion", response: Response) -> Said:
     return Said(response["text"], " or ".join(version.details["accepted"]))
 

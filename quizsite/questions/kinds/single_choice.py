@@ -44,6 +44,10 @@ def show(version: "QuestionVersion", response: Response, asking: Asking) -> dict
     return {"options": options, "chosen": _chosen(options, response)}
 
 
+def right(version: "QuestionVersion", asking: Asking) -> Response:
+    return {"option": next(str(option.public_id) for option in version.options.all() if option.is_key)}
+
+
 def said(version: "QuestionVersion", response: Response) -> Said:
     options = version.options.all()
     return Said(_chosen(options, response).text, next(option.text for option in options if option.is_key))
