@@ -72,6 +72,12 @@ def instructor(db: None) -> User:
 
 
 @pytest.fixture
+def author(client: Client, instructor: User) -> Client:
+    client.force_login(instructor)
+    return client
+
+
+@pytest.fixture
 def loop_lab(db: None) -> Lab:
     return Lab.objects.get(slug="sky-loop")
 

@@ -1,7 +1,5 @@
 """Authoring in the admin: an edit is a new version, a broken question is refused, runs are read-only."""
 
-from typing import Any
-
 import pytest
 from django.core.management import call_command
 from django.test import Client
@@ -9,9 +7,8 @@ from django.urls import reverse
 
 from quizsite.accounts.models import User
 from quizsite.labs.models import Lab, Run
-from quizsite.questions.authoring import VersionForm
 from quizsite.questions.models import Question, QuestionVersion
-from quizsite.questions.rows import RowsField
+from tests.quizsite.author import form_of
 
 pytestmark = pytest.mark.django_db
 
@@ -19,25 +16,7 @@ LIST = "admin:questions_questionversion_changelist"
 ADD = "admin:questions_questionversion_add"
 
 
-@pytest.fixture
-def author(client: Client, instructor: User) -> Client:
-    client.force_login(instructor)
-    return client
-
-
-def form_of(question: Question, **changes: Any) -> dict[str, Any]:
-    """Return what a browser would send from the question's form."""
-    version = question.current
-    assert version
-    form = VersionForm(instance=version)
-    data = {name: form[name].value() for name in form.fields if not isinstance(form.fields[name], RowsField)}
-    data |= {"slug": question.slug, "topic": question.topic_id, "level": question.level, "status": question.status}
-    for name, field in form.fields.items():
-        if isinstance(field, RowsField):
-            rows = form.initial.get(name) or []
-            data |= {f"{name}-TOTAL_FORMS": len(rows) + 2, f"{name}-INITIAL_FORMS": len(rows)}
-            data |= {f"{name}-{at}-{part}": value for at, row in enumerate(rows) for part, value in row.items()}
-    return {name: value for name, value in (data | changes).items() if value is not None and value is not False}
+NO_KEY = {f"options-{number}-right": "" for number in range(4)}
 
 
 def change_url(question: Question) -> str:
@@ -83,7 +62,10 @@ def test_an_edit_that_changes_only_the_level_makes_none(author: Client, chatbot:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"options-0-right": "", "options-1-right": "", "options-2-right": "", "options-3-right": ""}, "exactly one option must be right, got 0"),
+        (
+            NO_KEY,
+            "exactly one option must be right, got 0",
+        ),
         ({"facts": "Z9"}, "facts, row 1: "),
         ({"text": "word " * 70}, "text must stay under 60 words, got 70"),
         ({"listens_for": "one"}, "listens for: 2 to 3 signs are wanted, got 1"),
