@@ -1,7 +1,9 @@
 """Labs in the admin, tried before they are saved; runs can be looked at, not changed."""
 
+from contextlib import suppress
 from dataclasses import MISSING, fields
 from typing import Any, NamedTuple, get_args
+from uuid import UUID
 
 from csp.constants import SELF
 from csp.decorators import csp_replace
@@ -22,7 +24,7 @@ from quizsite.labs.clauses import Verdict
 from quizsite.labs.goals import Goal
 from quizsite.labs.goals.goal import GoalBase
 from quizsite.labs.models import Lab, Run
-from quizsite.labs.next_tokens import known_models
+from quizsite.labs.next_tokens import changed_settings, known_models
 from quizsite.labs.panels import KINDS
 from quizsite.labs.text_fields import LinesField, YamlField, area
 from quizsite.labs.validation import LabSpec, prove
@@ -111,6 +113,16 @@ class LabAdmin(admin.ModelAdmin[Lab]):
     class Media:
         js = (forms.Script("authoring.js", defer=True),)
 
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """Begin with what the address says, or with a run of one's own."""
+        run = run_named(request)
+        if not run:
+            return dict(super().get_changeform_initial_data(request))
+        setup = run.recording.setup
+        begun: dict[str, Any] = {"panel": run.panel, "model": setup.model, "prompt": setup.prompt, "chat": setup.chat}
+        begun |= {"start": changed_settings(setup.params), "inputs": run.inputs}
+        return begun | {"allowed": ["temperature"], "goals": [{"kind": "", "solution": {"temperature": 0}}]}
+
     def has_delete_permission(self, request: HttpRequest, obj: Lab | None = None) -> bool:
         return False  # what learners have shown in it would go with it
 
@@ -143,6 +155,13 @@ def try_lab(request: HttpRequest) -> HttpResponse:
     else:
         problems = [f"{name}: {text}" for name, texts in form.errors.items() for text in texts]
     return render(request, "authoring/tried.html", {"problems": problems, "tried": tried})
+
+
+def run_named(request: HttpRequest) -> Run | None:
+    """Return the author's own run that the address names, if there is one."""
+    with suppress(ValueError):
+        return Run.objects.by(request.user).with_recording().filter(pk=UUID(request.GET.get("run", ""))).first()
+    return None
 
 
 def _of_slug(request: HttpRequest) -> Lab | None:

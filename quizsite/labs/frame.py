@@ -50,6 +50,7 @@ class Panel:
     is_streaming: bool = False
     goals: list[GoalView] = field(default_factory=list)
     notice: str = ""
+    is_authors: bool = False  # who sees it may make a lab or a question of the run
     steps: list[tuple[Lab, str]] = field(default_factory=list)  # the toy's lab and the real model's, with addresses
 
     @property
@@ -115,6 +116,7 @@ def lab_panel(
         fresh=f"{at}from=start",
         goals=goal_views(lab, run, learner) if lab else [],
         notice=notice,
+        is_authors=learner.is_staff and learner.has_perms(["labs.add_lab", "questions.add_questionversion"]),
         steps=[(step, at.replace(lab.slug, step.slug).rstrip("?&")) for step in steps or lab.steps] if lab else [],
     )
     return _with_run(panel, run, engine.steps_of(run), chosen, _is_streaming(run, learner)) if run else panel

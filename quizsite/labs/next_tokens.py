@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from generation import list_models, missing_models
+from generation import SamplingParams, list_models, missing_models
 from quizsite.labs.clauses import Settings, Setup
 from quizsite.labs.validation import Record, params_of, run_here
 
@@ -10,6 +10,12 @@ from quizsite.labs.validation import Record, params_of, run_here
 def known_models() -> list[str]:
     """Return the models that are here, then those that could be fetched."""
     return [*list_models(), *missing_models()]
+
+
+def changed_settings(params: SamplingParams) -> Settings:
+    """Return the settings that are not neutral."""
+    neutral = SamplingParams().as_dict()
+    return {name: value for name, value in params.as_dict().items() if value != neutral[name]}
 
 
 def is_here(model: str) -> bool:

@@ -15,8 +15,9 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from quizsite.htmx import number_in
+from quizsite.labs.admin import run_named
 from quizsite.labs.text_fields import area
-from quizsite.questions.authoring import OF_THE_QUESTION, VersionForm, in_words, written
+from quizsite.questions.authoring import OF_THE_QUESTION, VersionForm, begun_with, in_words, written
 from quizsite.questions.differences import differences
 from quizsite.questions.models import Question, QuestionVersion, Report, Topic
 from quizsite.questions.validation import LEVELS, QuestionSpec, lacks, read_question
@@ -225,7 +226,9 @@ class QuestionAdmin(admin.ModelAdmin[QuestionVersion]):
         return False  # archiving is how a question goes
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        """Begin with what the address says, or with a copy of a question."""
+        """Begin with what the address says, with a run of one's own, or with a copy of a question."""
+        if run := run_named(request):
+            return begun_with(run)
         copied = self.get_object(request, request.GET.get("copy", "0")) if "copy" in request.GET else None
         if not copied:
             return dict(super().get_changeform_initial_data(request))

@@ -6,7 +6,9 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from quizsite.labs import engine
-from quizsite.labs.next_tokens import is_here, known_models, likely_tokens
+from quizsite.labs.models import Run
+from quizsite.labs.next_tokens import changed_settings, is_here, known_models, likely_tokens
+from quizsite.labs.panels import cost
 from quizsite.labs.text_fields import LinesField, YamlField, area
 from quizsite.questions.checklist import warnings
 from quizsite.questions.models import Question, QuestionVersion, Topic
@@ -220,6 +222,15 @@ def written(version: QuestionVersion) -> dict[str, Any]:
         for name, row in parameters.items()
     ]
     return shown | numeric
+
+
+def begun_with(run: Run) -> dict[str, Any]:
+    """Return what a question begins with that is made of a run: its bill, or the token that comes next in it."""
+    if run.panel == "cost":
+        return {"kind": "numeric"} | cost.question(run.inputs)
+    setup = run.recording.setup
+    asked = {"model": setup.model, "prompt": setup.prompt, "settings": changed_settings(setup.params)}
+    return {"kind": "predict", **asked, "step": 1, "n_options": 4, "lab": run.lab_id}
 
 
 def in_words(path: tuple[str | int, ...], message: str) -> str:

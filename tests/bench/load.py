@@ -1,6 +1,7 @@
 """Pages of the served site while its engine is idle, and while eight learners' runs on the real model keep it busy."""
 
 import asyncio
+import os
 import statistics
 import time
 from pathlib import Path
@@ -18,7 +19,7 @@ SETTINGS = {"temperature": "0.9", "top_k": "0", "top_p": "1", "repetition_penalt
 
 def bench_load() -> None:
     """Print how long pages take and how many tokens a second all runs make together."""
-    models = str(Path("var/models").absolute())
+    models = os.environ.get("NEXT_TOKEN_MODELS") or str(Path("var/models").absolute())
     with TemporaryDirectory() as var, served(Path(var), NEXT_TOKEN_MODELS=models) as url:
         asyncio.run(_measured(url))
 
@@ -30,6 +31,8 @@ async def _measured(url: str) -> None:
         runs = [asyncio.create_task(_run(url, seed)) for seed in range(N_LEARNERS)]
         await asyncio.sleep(3)
         busy = await _page_times(visitor)
+        for ended in (run for run in runs if run.done()):
+            ended.result()  # why it ended; without runs nothing is measured
         n_busy = sum(not run.done() for run in runs)
         for run in runs:
             run.cancel()

@@ -10,8 +10,9 @@ from django.test import Client
 from django.urls import reverse
 
 from quizsite.accounts.models import User
-from quizsite.labs.models import Lab
+from quizsite.labs.models import Lab, Run
 from quizsite.questions.authoring import VersionForm
+from quizsite.questions.formulas import compute
 from quizsite.questions.models import Question, QuestionVersion, Report
 from quizsite.quizzes.models import Answer
 from tests.quizsite.author import form_of
@@ -256,6 +257,45 @@ def test_a_lab_that_cannot_be_tried_says_why(author: Client, given: dict[str, st
 
     assert response.status_code == 200
     assert message in words_of(response.content)
+
+
+def test_a_run_of_ones_own_begins_a_lab_and_a_question(author: Client, instructor: User):
+    author.post("/lab/panel/trace/", {"do": "run", "model": "sky", "prompt": "the sky is", "temperature": "0.5"})
+    run = Run.objects.by(instructor).get()
+    page = author.get(run.get_absolute_url()).content.decode()
+
+    lab = author.get(reverse("admin:labs_lab_add"), {"run": str(run.pk)}).context["adminform"].form
+    question = author.get(reverse(ADD), {"run": str(run.pk)}).context["adminform"].form
+
+    assert f"?run={run.pk}" in page
+    assert (lab["model"].value(), lab["prompt"].value()) == ("sky", "the sky is")
+    assert "temperature: 0.5" in lab["start"].value()
+    assert (question["kind"].value(), question["model"].value()) == ("predict", "sky")
+    strangers = author.get(reverse(ADD), {"run": "nonsense"}).context["adminform"].form
+    assert strangers["prompt"].value() in (None, "")
+
+
+def test_a_bill_becomes_a_question_whose_key_is_the_bills(author: Client, instructor: User):
+    lengths = {"n_turns": 10, "n_system": 800, "n_user": 150, "n_answer": 250, "n_reasoning": 0, "cached_percent": 90}
+    prices = {"input_price": 2, "cached_price": 0.2, "output_price": 10}
+    author.post("/lab/panel/cost/", {"do": "run", "model": "sky"} | lengths | prices)
+    run = Run.objects.by(instructor).get()
+    form = author.get(reverse(ADD), {"run": str(run.pk)}).context["adminform"].form
+    begun = form.initial
+
+    values = {row["name"]: row["lowest"] for row in begun["parameters"]}
+    assert values == {"T": 10, "S": 800, "U": 150, "A": 250}
+    assert run.outcome
+    assert compute(begun["formula"], values) == run.outcome["input_tokens"]
+    assert all(f"{{{name}}}" in begun["text"] for name in values)
+
+
+def test_a_learner_is_offered_neither(signed_in: Client):
+    signed_in.post("/lab/panel/trace/", {"do": "run", "model": "sky", "prompt": "the sky is"})
+
+    page = signed_in.get(Run.objects.get().get_absolute_url()).content.decode()
+
+    assert "Make a" not in page
 
 
 @pytest.mark.parametrize("name", [PREVIEW, TRY])

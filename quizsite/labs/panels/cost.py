@@ -173,6 +173,29 @@ def view(shown: Shown) -> Bill | None:
     )
 
 
+def question(inputs: Inputs) -> dict[str, Any]:
+    """Return a question with numbers that asks for the input of such a chat, as a draft for its author."""
+    letters = {"T": "n_turns", "S": "n_system", "U": "n_user", "A": "n_answer"}
+    given = {letter: inputs[name] for letter, name in letters.items() if inputs[name]}
+    terms = {"S": "T * S", "U": "T * (T + 1) / 2 * U", "A": "T * (T - 1) / 2 * A"}
+    said = {
+        "S": "a system prompt of {S} tokens",
+        "U": "messages of {U} tokens each",
+        "A": "answers of {A} tokens each",
+    }
+    parts = [said[letter] for letter in said if letter in given]
+    return {
+        "text": f"A chat of {{T}} turns has {' and '.join(parts)}. Every turn sends all before it again. "
+        "How many input tokens are sent in all?",
+        "formula": " + ".join(terms[letter] for letter in terms if letter in given),
+        "unit": "tokens",
+        "parameters": [
+            {"name": letter, "lowest": value, "highest": 2 * value, "step": max(1, value // 10)}
+            for letter, value in given.items()
+        ],
+    }
+
+
 def _turns(inputs: Inputs) -> Iterator[TurnTokens]:
     lengths = [inputs[name] for name in ("n_system", "n_user", "n_answer", "n_reasoning", "cached_percent")]
     return (turn_tokens(turn, *lengths) for turn in range(1, inputs["n_turns"] + 1))
