@@ -119,4 +119,4 @@ def _from_html(text: str, say: Say) -> str:
     except Exception as error:  # whatever HTML does to its parser, it is the HTML's fault
         say(f"HTML cannot be read: {type(error).__name__}", "Write the text in Markdown or without markup.")
         return ""
-    return re.sub(r"[ \t]*\n(?:[ \t]*\n)+", "\n\n", found.replace("\N{NO-BREAK SPACE}", " ")).strip()
+    return re.sub(r"(?<![ \t])[ \t]*\n(?:[ \t]*\n)+", "\n\n", found.replace("\N{NO-BREAK SPACE}", " ")).strip()
