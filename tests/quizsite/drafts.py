@@ -10,7 +10,8 @@ from quizsite.questions.validation import QuestionSpec, read_question
 
 KEPT = {"single_choice", "multiple_choice", "short_text"}  # kinds that come back as they went
 LETTERS = st.characters(blacklist_categories=["Cc", "Cs"])
-TEXTS = st.text(st.one_of(st.sampled_from("\\~=#{}:%[]->/*\n1n "), LETTERS), max_size=60).map(str.strip).filter(bool)
+TEXTS = st.text(st.one_of(st.sampled_from("\\~=#{}:%[]->/*\n1n "), LETTERS), max_size=60).map(str.strip)
+TEXTS = TEXTS.filter(lambda text: text and "![" not in text)  # an image would be refused
 
 
 def spec(found: Row) -> QuestionSpec:

@@ -32,7 +32,7 @@ CATEGORY = "$CATEGORY:"
 GAP = "_____"  # where the answers of a question stand in mid-sentence
 FORMAT = re.compile(r"\[(html|moodle|plain|markdown)\]")
 WEIGHTED = re.compile(r"%([^%\s]{1,12})%")
-NOTE = re.compile(r"\[(id|tag):((?:\\.|[^\]\\])*)\]")  # in a comment: Moodle's ID number and tags
+NOTE = re.compile(r"\[(id|tag):((?:\\.|[^\]\\]){0,255})\]")  # in a comment: Moodle's ID number and tags
 UNIT = re.compile(r"//\s*unit:(.*)")
 ESCAPE = re.compile(r"\\([\\~=#{}:n])")
 SPECIAL = re.compile(r"[\\~=#{}:\n]")

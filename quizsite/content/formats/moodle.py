@@ -180,11 +180,6 @@ def _is_share(weight: Decimal, n: int) -> bool:
     return abs(weight - FULL / n) < Decimal(1).scaleb(min(exponent, 0))
 
 
-def _truefalse(question: MoodleQuestion, say: Say) -> dict[str, Any]:
-    """Make a choice of two options: a draft, since learners are offered three or more."""
-    return _choice(question, say)
-
-
 def _short_answer(question: MoodleQuestion, say: Say) -> dict[str, Any]:
     accepted, near = [], []
     for answer in question.answers:
@@ -295,7 +290,7 @@ def _essay(question: MoodleQuestion, say: Say) -> dict[str, Any]:
 
 KINDS: dict[str, Callable[[MoodleQuestion, Say], dict[str, Any]]] = {
     "multichoice": _choice,
-    "truefalse": _truefalse,
+    "truefalse": _choice,  # of two options: a draft, since learners are offered three or more
     "shortanswer": _short_answer,
     "numerical": _numerical,
     "ordering": _ordering,
