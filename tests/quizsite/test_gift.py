@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from django.utils.html import strip_tags
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from quizsite.content.formats.gift import read, write
@@ -281,11 +281,19 @@ def test_whatever_a_file_holds_it_is_read_or_its_problems_are_named(content: str
 
 
 @given(TEXTS, st.lists(st.tuples(TEXTS, TEXTS), min_size=3, max_size=6))
+@example("a ::b:: {c}", [("%50%a", "[html]b"), ("[plain]b", "%1%"), ("c\n\n// d", "####\\n")])
 def test_any_text_comes_back_from_its_escapes(title: str, options: list[tuple[str, str]]):
     found = row(write([unsaved(title, options)]))
 
     assert (found.data["text"], found.data["explanation"]) == (title, title)
     assert [(option["text"], option["why"]) for option in found.data["options"]] == options
+
+
+def test_an_item_that_begins_like_a_comment_comes_back():
+    version = unsaved("Sort.", [])
+    version.kind, version.details = "ordering", {"items": ["// first", "second", "[plain] third"]}
+
+    assert spec(row(write([version]))).items == version.details["items"]
 
 
 @pytest.mark.django_db
