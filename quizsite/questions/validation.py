@@ -93,7 +93,7 @@ class NumericSpec(Content):
         default={}, max_length=5
     )
     formula: Formula
-    unit: Annotated[str, Field(min_length=1, max_length=60)]
+    unit: Annotated[str, Field(max_length=60)] = ""  # may be missing until the question is published
     tolerance: float = Field(default=0, ge=0, le=0.5)  # a share of the key
     decimals: int = Field(default=0, ge=0, le=6)  # of the key as it is shown
     traps: list[Trap] = Field(default=[], max_length=5)

@@ -27,6 +27,8 @@ def problems(spec: "QuestionSpec") -> Problems:
         return
     if not spec.explanation:
         yield ("explanation",), "a numeric question must explain how its key comes about"
+    if not numeric.unit:
+        yield ("numeric", "unit"), "a number needs its unit"
     for name in numeric.parameters:
         if f"{{{name}}}" not in spec.text:
             yield ("text",), f"the text must give the parameter {{{name}}}"
