@@ -97,7 +97,9 @@ def extra(request: HtmxRequest, klass: Class, assignment_id: int) -> HttpRespons
     """Give one learner more time."""
     found = _of(klass, assignment_id)
     learners = klass.memberships.learners()
-    chosen = get_object_or_404(learners, pk=number_in(request.POST.get("member")))
+    chosen = learners.filter(pk=number_in(request.POST.get("member"))).first()
+    if not chosen:
+        return _assignment_page(request, klass, found, "Choose a learner of this class.")
     form = ExtraForm(request.POST)
     if not form.is_valid():
         return _assignment_page(request, klass, found, f"Extra minutes: {first_problem(form)}")

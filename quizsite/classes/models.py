@@ -134,7 +134,7 @@ class Membership(models.Model):
         return f"{self.user} in {self.klass}"
 
     def name(self, is_hidden: bool) -> str:
-        return f"Learner {self.number}" if is_hidden else self.user.username
+        return f"Learner {self.number}" if is_hidden and self.role == "learner" else self.user.username
 
     def leave(self) -> None:
         """Leave the class; what was done stays the learner's own.
