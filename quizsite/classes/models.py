@@ -137,13 +137,16 @@ class Membership(models.Model):
         return f"Learner {self.number}" if is_hidden and self.role == "learner" else self.user.username
 
     def leave(self) -> None:
-        """Leave the class; what was done stays the learner's own.
+        """Leave the class; what was done stays the learner's own, and nobody waits for their extra time any more.
 
         Raises
         ------
         LastTeacher
         """
         with self._keeping_a_teacher():
+            given = ExtraTime.objects.filter(assignment__klass=self.klass_id, learner=self.user_id)
+            for extra in given.select_related("assignment__quiz"):
+                extra.assignment.give_extra(self.user, 0)
             self.delete()
 
     def become(self, role: str) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from django.db.models import F
 
 from quizsite.accounts.models import User
-from quizsite.classes.models import Class, ExtraTime, Membership
+from quizsite.classes.models import ExtraTime, LastTeacher, Membership
 
 
 def export(learner: User) -> dict[str, Any]:
@@ -19,9 +19,10 @@ def export(learner: User) -> dict[str, Any]:
 
 def forget(learner: User) -> None:
     """Take a learner out of all classes; one that has no teacher left lets nobody in any more."""
-    left = Class.objects.of(learner, "teacher")
-    for klass in left:
-        if not klass.memberships.filter(role="teacher").exclude(user=learner).exists():
-            klass.close()
-    Membership.objects.filter(user=learner).delete()
+    for member in Membership.objects.filter(user=learner).select_related("klass", "user"):
+        try:
+            member.leave()
+        except LastTeacher:
+            member.klass.close()
+            Membership.objects.filter(pk=member.pk).delete()
     ExtraTime.objects.filter(learner=learner).delete()

@@ -1,7 +1,7 @@
 """Moments in the zone of a class: how they are typed, and how they are said to somebody who may live in another."""
 
 from datetime import datetime, tzinfo
-from typing import Any
+from typing import Any, NamedTuple
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -37,15 +37,21 @@ class MomentField(forms.DateTimeField):
         return moment
 
 
-def said(moment: datetime, zone: tzinfo) -> str:
-    """Say a moment in the zone of a class, and in the reader's own where the clocks differ."""
+class Said(NamedTuple):
+    """A moment in words: by the clocks of the class, and by the reader's own where they differ."""
+
+    theirs: str
+    mine: str
+
+
+def said(moment: datetime, zone: tzinfo) -> Said:
     theirs, mine = moment.astimezone(zone), timezone.localtime(moment)
-    text = f"{theirs:%a} {theirs.day} {theirs:%B %Y, %H:%M} in {_name(zone)}"
     if theirs.utcoffset() == mine.utcoffset():
-        return text
-    day = "" if theirs.date() == mine.date() else f"{mine:%a} {mine.day} {mine:%B}, "
-    return f"{text}; {day}{mine:%H:%M} in {_name(timezone.get_current_timezone())}"
+        return Said(_words(theirs), "")
+    time = f"{mine:%H:%M}" if theirs.date() == mine.date() else _words(mine)
+    return Said(_words(theirs), f"{time} in {str(timezone.get_current_timezone()).replace('_', ' ')}")
 
 
-def _name(zone: tzinfo) -> str:
-    return str(zone).replace("_", " ")
+def _words(moment: datetime) -> str:
+    year = "" if moment.year == timezone.now().year else f" {moment.year}"
+    return f"{moment:%a} {moment.day} {moment:%B}{year}, {moment:%H:%M}"

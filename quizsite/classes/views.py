@@ -14,7 +14,7 @@ from quizsite.classes.access import for_members, for_users, may_teach, names_are
 from quizsite.classes.grade_book import GradeBook, Standing, standings
 from quizsite.classes.header import look_again
 from quizsite.classes.models import Assignment, Class, LastTeacher, Membership
-from quizsite.classes.times import said
+from quizsite.classes.times import Said, said
 from quizsite.htmx import HtmxRequest
 from quizsite.quizzes import picking
 from quizsite.quizzes.models import Answer
@@ -25,8 +25,8 @@ class Task:
     """An assignment as one learner has it."""
 
     assignment: Assignment
-    opens: str
-    due: str
+    opens: Said
+    due: Said
     standing: Standing
     is_open: bool
     problem: str = ""

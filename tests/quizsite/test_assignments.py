@@ -105,7 +105,8 @@ class TestTimes:
 
         html = client.get(klass.get_absolute_url()).content.decode()
 
-        assert "Wed 6 March 2126, 23:59 in Europe/Berlin; Thu 7 March, 07:59 in Asia/Tokyo" in html
+        assert "Wed 6 March 2126, 23:59" in html  # of Berlin
+        assert "Thu 7 March 2126, 07:59 in Asia/Tokyo" in html
 
     def test_it_is_taken_between_opening_and_due_and_extra_minutes_lengthen_both_its_times(
         self, klass: Class, teacher: User
@@ -207,7 +208,9 @@ class TestTries:
         changed = form_of(is_selected="no", n_questions="3", title="Another title", due="2126-03-29T23:59")
         client.post(reverse("classes:edit-assignment", args=of), changed)
         codes = [client.post(reverse("classes:questions", args=of), {"question": number.pk}).status_code]
-        codes += [client.post(reverse("classes:state", args=of), {"do": do}).status_code for do in ("withdraw", "discard")]
+        codes += [
+            client.post(reverse("classes:state", args=of), {"do": do}).status_code for do in ("withdraw", "discard")
+        ]
 
         found = Assignment.objects.get()
         assert codes == [422] * 3
@@ -274,7 +277,9 @@ class TestChoosing:
         assert words in refused.content.decode()
         assert f"{n_fitting} published questions fit" in preview.content.decode()
         assert client.post(url, rule | {"n_questions": "4"}).status_code == 302
-        attempt = picking.open_attempt(ada, Assignment.objects.get(quiz__title="Week 1", quiz__n_questions=4).quiz, None)
+        attempt = picking.open_attempt(
+            ada, Assignment.objects.get(quiz__title="Week 1", quiz__n_questions=4).quiz, None
+        )
         assert [slot.version.question.level for slot in attempt.in_order] == ["advanced"] * 4
 
 
@@ -292,7 +297,13 @@ class TestWhatIsHeldBack:
     def pages(self, attempt: Attempt) -> list[str]:
         urls = [attempt.get_absolute_url(), *[slot.get_absolute_url() for slot in attempt.in_order]]
         urls += [slot.version.question.get_absolute_url() for slot in attempt.in_order]
-        urls += [attempt.quiz.assignment.klass.get_absolute_url(), "/quiz/", "/review/", "/progress/", "/account/export/"]
+        urls += [
+            attempt.quiz.assignment.klass.get_absolute_url(),
+            "/quiz/",
+            "/review/",
+            "/progress/",
+            "/account/export/",
+        ]
         return [*urls, "/questions/", "/questions/?mine=right", "/questions/?mine=wrong", "/questions/?mine=due", "/"]
 
     def told(self, client: Client, attempt: Attempt) -> list[str]:
@@ -329,7 +340,9 @@ class TestWhatIsHeldBack:
             assert asked.question.get_absolute_url() in same(client.get(url).content)
         assert asked.question.get_absolute_url() not in held_back
 
-    def test_when_it_is_due_for_everybody_all_of_it_is_told_and_comes_up_for_review(self, attempt: Attempt, klass: Class):
+    def test_when_it_is_due_for_everybody_all_of_it_is_told_and_comes_up_for_review(
+        self, attempt: Attempt, klass: Class
+    ):
         enrol(klass, "linus")
         assignment = Assignment.objects.get()
         assignment.give_extra(User.objects.get(username="linus"), 60)
@@ -383,7 +396,7 @@ class TestMarking:
         assert "Waits for a mark" in html
         assert answer.score > 0  # the first guess
         assert "0 of 1, 1 waits for a mark" in client.get(klass.get_absolute_url()).content.decode()
-        assert "0 <small>of 1" in client.get(answer.slot.attempt.get_absolute_url()).content.decode()
+        assert "0 <small>of 1" in client.get(Attempt.objects.get().get_absolute_url()).content.decode()
         assert not ReviewCard.objects.exists()
 
     def test_the_teachers_mark_decides_and_the_learners_own_stands_beside_it(

@@ -317,6 +317,10 @@ def test_a_role_gives_the_rights_of_its_group_alone():
     for role in ("author", "teacher", "both"):
         call_command("make_instructor", "grace", "--role", role, stdout=StringIO())
         user = User.objects.get()
-        rights[role] = (user.is_staff, user.has_perm("questions.add_questionversion"), user.has_perm("classes.add_class"))
+        rights[role] = (
+            user.is_staff,
+            user.has_perm("questions.add_questionversion"),
+            user.has_perm("classes.add_class"),
+        )
 
     assert rights == {"author": (True, True, False), "teacher": (False, False, True), "both": (True, True, True)}

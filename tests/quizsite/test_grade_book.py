@@ -1,4 +1,4 @@
-"""The grade book: what counts, what is late, sums; as a spreadsheet that runs nothing; without names for a projector."""
+"""The grade book: what counts, what is late, sums; for a spreadsheet, and without names for a projector."""
 
 import csv
 from datetime import timedelta

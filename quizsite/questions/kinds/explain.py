@@ -62,8 +62,8 @@ def _ticked(version: "QuestionVersion", data: QueryDict) -> list[int]:
 
 
 def show(version: "QuestionVersion", response: Response, asking: Asking) -> dict[str, Any]:
-    given = response["marks"]
-    own: list[int] = response.get("own", given)
+    given: list[int] = response["marks"]
+    own = response.get("own", given)
     points = [(at, part["point"], at in own, at in given) for at, part in enumerate(version.details["rubric"])]
     return {"typed": response["text"], "points": points, "is_marked": response["is_marked"]}
 
