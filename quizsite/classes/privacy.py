@@ -24,5 +24,5 @@ def forget(learner: User) -> None:
             member.leave()
         except LastTeacher:
             member.klass.close()
-            Membership.objects.filter(pk=member.pk).delete()
+            Membership.objects.filter(klass=member.klass, user=learner).delete()
     ExtraTime.objects.filter(learner=learner).delete()
