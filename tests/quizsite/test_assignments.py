@@ -213,6 +213,7 @@ class TestTries:
         ]
 
         found = Assignment.objects.get()
+        found.change({"is_selected": False, "n_questions": 3})  # a form that was opened before
         assert codes == [422] * 3
         assert (found.title, found.due.year, found.status) == ("Another title", 2126, "published")
         assert [place.question.slug for place in found.quiz.places.all()] == [CHOICE]
@@ -255,8 +256,11 @@ class TestChoosing:
         taken = client.post(url, {"question": Question.objects.get(slug=CHOICE).pk})
 
         assert (refused.status_code, taken.status_code) == (422, 302)
+        chosen = [place.question for place in found.quiz.places.all()]
+        found.quiz.select([*chosen, keyless])  # it had its key when it was chosen
         found.publish()
         attempt = found.start(ada)
+        assert [slot.version.question.slug for slot in attempt.in_order] == [EXPLAIN, CHOICE]
         hand_in(attempt, True, True)
         mine = signed_in_as(ada)
         page = attempt.in_order[1].version.question.get_absolute_url()
@@ -314,7 +318,16 @@ class TestWhatIsHeldBack:
         secrets += [point["point"][:30] for version in versions for point in version.details.get("rubric", [])]
         secrets = [re.split(r"[`*’'\"]", secret)[0] for secret in secrets]  # as they stand in HTML
         assert min(map(len, secrets)) > 5
-        signs = ["chip right", "chip partly", "chip wrong", '"verdict": "', '"marks"', "verdict right", "verdict wrong"]
+        signs = [
+            "chip right",
+            "chip partly",
+            "chip wrong",
+            '"verdict": "',
+            '"marks"',
+            "verdict right",
+            'class="wrong"',
+            ", wrong<",
+        ]
         pages = {url: client.get(url).content.decode() for url in self.pages(attempt)}
         return [f"{url}: {said}" for url, html in pages.items() for said in (*secrets, *signs) if said in html]
 
@@ -323,6 +336,7 @@ class TestWhatIsHeldBack:
 
         assert self.told(client, attempt) == []
         assert not ReviewCard.objects.exists()
+        assert "Week by week" not in client.get("/progress/").content.decode()  # which counts what was right
         assert "Has an answer" in client.get(attempt.get_absolute_url()).content.decode()
         assert client.get(reverse("content:anki")).headers["Content-Type"].startswith("text/html")  # there is no deck
         again = client.post(reverse("quizzes:start"), {"mode": "missed", "source": attempt.id})

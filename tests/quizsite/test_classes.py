@@ -3,6 +3,7 @@
 from datetime import timedelta
 from io import StringIO
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 import pytest
 from django.core.cache import cache
@@ -21,6 +22,7 @@ from quizsite.classes.urls import urlpatterns
 from quizsite.questions.models import Question
 from quizsite.quizzes.models import Answer
 from tests.quizsite.test_attempts import CHOICE, EXPLAIN, NUMBER, send
+from tests.quizsite.test_no_500 import HOSTILE as HOSTILE_VALUES
 
 pytestmark = pytest.mark.django_db
 
@@ -120,7 +122,16 @@ def places(klass: Class) -> list[Place]:
     ]
 
 
-WHO = ["visitor", "stranger", "learner", "author", "other teacher", "teacher without the right", "teacher"]
+WHO = [
+    "visitor",
+    "stranger",
+    "learner",
+    "author",
+    "teacher of another class",
+    "teacher who learns here",
+    "teacher without the right",
+    "teacher",
+]
 
 
 @pytest.mark.parametrize("who", WHO)
@@ -128,15 +139,17 @@ def test_each_page_and_each_post_is_for_those_whose_class_it_is(who: str, places
     call_command("make_instructor", "author", "--role", "author", stdout=StringIO())
     Class.objects.open_by(make_teacher("other"), "Another class", "UTC")
     klass.join(User.objects.create_user("was-teacher"), "teacher")
-    names = dict(zip(WHO[1:], ["stranger", "ada", "author", "other", "was-teacher", "grace"], strict=True))
+    klass.join(make_teacher("learning"))
+    users = ["stranger", "ada", "author", "other", "learning", "was-teacher", "grace"]
+    names = dict(zip(WHO[1:], users, strict=True))
     User.objects.create_user("stranger")
     client = Client() if who == "visitor" else signed_in_as(User.objects.get(username=names[who]))
     is_for = {
         "user": WHO[1:],
         "everybody": WHO,
-        "opener": ["other teacher", "teacher"],
-        "member": ["learner", "teacher without the right", "teacher"],
-        "learner": ["learner"],
+        "opener": ["teacher of another class", "teacher who learns here", "teacher"],
+        "member": ["learner", "teacher who learns here", "teacher without the right", "teacher"],
+        "learner": ["learner", "teacher who learns here"],
         "teacher": ["teacher"],
     }
     assert {place.name for place in places} == {pattern.name for pattern in urlpatterns}  # none is forgotten
@@ -290,6 +303,30 @@ def test_a_hostile_name_title_and_answer_are_text_on_every_page(klass: Class, te
         html = client.get(page).content.decode()
         assert "<img src=x" not in html, page
         assert "&lt;img src=x" in html, page
+
+
+def test_no_field_of_a_teachers_form_is_an_error_whatever_stands_in_it(places: list[Place], teacher: User):
+    client = signed_in_as(teacher)
+    form = {"title": "Week 1", "opens": "2026-03-27T08:00", "due": "2026-03-29T23:59", "counts": "best"}
+    form |= {"feedback": "due", "is_selected": "no", "level": "", "topic": "", "n_questions": "3"}
+    form |= {"attempts_allowed": "1", "minutes": "20"}
+    forms = {
+        "new-class": {"name": "A class", "time_zone": "UTC"},
+        "new-assignment": form,
+        "questions": {"question": "1", "up": "1", "remove": "1"},
+        "extra": {"member": str(Membership.objects.get(user__username="ada").pk), "minutes": "5"},
+        "mark": {"point": "1", "note": ""},
+        "join": {"code": "ABCDEFGH"},
+        "names": {"hide": "yes", "next": "/"},
+    }
+
+    for place in places:
+        url = reverse(f"classes:{place.name}", args=place.args) if place.name in forms else ""
+        for name in forms.get(place.name, []):
+            for value in HOSTILE_VALUES.values():
+                sent = {key: text.encode() for key, text in forms[place.name].items()} | {name: value}
+                response = client.post(url, urlencode(sent), "application/x-www-form-urlencoded")
+                assert response.status_code in {200, 302, 422}, (url, name, value[:20])
 
 
 @pytest.mark.parametrize("name", ["class", "roster", "grades", "grades-csv", "marking", "assignment"])
