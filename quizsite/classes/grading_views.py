@@ -42,13 +42,16 @@ def grades_csv(request: HtmxRequest, klass: Class) -> HttpResponse:
 @require_safe
 @for_teachers
 def marking(request: HtmxRequest, klass: Class) -> HttpResponse:
-    """List the explanations that wait for a mark, question by question."""
+    """List the explanations that wait for a mark, question by question; or those that have one."""
     is_hidden = names_are_hidden(request)
     Assignment.objects.filter(klass=klass).settle()
-    page = Paginator(_in_order(_explained(klass).waiting()), PAGE_SIZE).get_page(request.GET.get("page"))
+    found, is_marked = klass.explanations(), "marked" in request.GET
+    found = found.judged() if is_marked else found.waiting()
+    page = Paginator(_in_order(found), PAGE_SIZE).get_page(request.GET.get("page"))
     members = _members(klass, [answer.learner_id for answer in page])
     rows = [(answer, _name(members, answer, is_hidden)) for answer in page]
-    context = {"klass": klass, "page": page, "rows": rows}
+    query = "marked=1" if is_marked else ""
+    context = {"klass": klass, "page": page, "rows": rows, "is_marked": is_marked, "query": query}
     return render(request, "classes/marking.html", context)
 
 
@@ -57,7 +60,7 @@ def marking(request: HtmxRequest, klass: Class) -> HttpResponse:
 @for_teachers
 def mark(request: HtmxRequest, klass: Class, answer_id: int) -> HttpResponse:
     """Show an explanation beside its rubric; on POST, keep the marks and go on to the next that waits."""
-    answer = get_object_or_404(_explained(klass), pk=answer_id)
+    answer = get_object_or_404(klass.explanations(), pk=answer_id)
     if request.method == "POST":
         assert request.user.is_authenticated
         answer.take_mark(request.user, request.POST, request.POST.get("note", "")[: Mark.LONGEST].strip())
@@ -70,17 +73,10 @@ def mark(request: HtmxRequest, klass: Class, answer_id: int) -> HttpResponse:
         "version": answer.version,
         "name": _name(_members(klass, [answer.learner_id]), answer, is_hidden),
         "longest": Mark.LONGEST,
-        "n_waiting": _explained(klass).waiting().count(),
+        "n_waiting": klass.explanations().waiting().count(),
         **explain.show(answer.version, answer.response, answer.asking),
     }
     return render(request, "classes/mark.html", context)
-
-
-def _explained(klass: Class) -> AnswerQuerySet:
-    """Return the explanations that learners of a class have given in its assignments."""
-    found = Answer.objects.filter(version__kind="explain", slot__attempt__quiz__assignment__klass=klass)
-    found = found.filter(learner__in=klass.memberships.learners().values("user"))
-    return found.select_related("version__question", "slot__attempt__quiz", "given_mark", "learner")
 
 
 def _in_order(answers: AnswerQuerySet) -> AnswerQuerySet:
@@ -91,7 +87,7 @@ def _in_order(answers: AnswerQuerySet) -> AnswerQuerySet:
 
 def _next_after(klass: Class, answer: Answer) -> HttpResponse:
     """Lead to another answer that waits: to the same question, if there is one."""
-    waiting = _in_order(_explained(klass).waiting())
+    waiting = _in_order(klass.explanations().waiting())
     following = waiting.filter(version=answer.version_id).first() or waiting.first()
     return redirect("classes:mark", klass.pk, following.pk) if following else redirect("classes:marking", klass.pk)
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from quizsite.accounts.models import User
 from quizsite.quizzes import picking
-from quizsite.quizzes.models import Attempt, Quiz
+from quizsite.quizzes.models import Answer, AnswerQuerySet, Attempt, Quiz
 
 LETTERS = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"  # no I, L, O, 0 and 1: they are taken for each other
 CODE_LENGTH = 8
@@ -79,6 +79,12 @@ class Class(models.Model):
     @property
     def zone(self) -> ZoneInfo:
         return ZoneInfo(self.time_zone)
+
+    def explanations(self) -> AnswerQuerySet:
+        """Return the explanations that its learners have given in its assignments."""
+        found = Answer.objects.filter(version__kind="explain", slot__attempt__quiz__assignment__klass=self)
+        found = found.filter(learner__in=self.memberships.learners().values("user"))
+        return found.select_related("version__question", "slot__attempt__quiz", "given_mark", "learner")
 
     def join(self, user: User, role: str = "learner") -> "Membership":
         """Take somebody in; who is in stays as they are."""

@@ -17,7 +17,6 @@ from quizsite.classes.models import Assignment, Class, LastTeacher, Membership
 from quizsite.classes.times import Said, said
 from quizsite.htmx import HtmxRequest
 from quizsite.quizzes import picking
-from quizsite.quizzes.models import Answer
 
 
 @dataclass(frozen=True)
@@ -179,7 +178,7 @@ def _teachers_page(request: HtmxRequest, klass: Class) -> HttpResponse:
         "klass": klass,
         "rows": rows,
         "n_learners": len(book.rows),
-        "n_to_mark": Answer.objects.waiting().filter(slot__attempt__quiz__assignment__klass=klass).count(),
+        "n_to_mark": klass.explanations().waiting().count(),
         "join_url": klass.join_code and request.build_absolute_uri(f"/classes/join/{klass.join_code}/"),
     }
     return render(request, "classes/teach.html", context)

@@ -425,7 +425,10 @@ class TestMarking:
         response = theirs.post(url, {"point": ["1", "99", "x"], "note": "Say what the cache holds."})
 
         answer.refresh_from_db()
-        assert response.headers["Location"] == reverse("classes:marking", args=[klass.pk])  # none is left
+        queue = reverse("classes:marking", args=[klass.pk])
+        assert response.headers["Location"] == queue  # none is left
+        assert url not in theirs.get(queue).content.decode()
+        assert url in theirs.get(f"{queue}?marked=1").content.decode()
         assert (answer.response["marks"], answer.response["own"], answer.verdict) == ([1], [0, 1], "partly")
         assert round(answer.score, 3) == round(answer.score.from_float(1 / n_points), 3)
         mine.post(reverse("quizzes:mark", args=[answer.pk]), {"point": [str(at) for at in range(n_points)]})
