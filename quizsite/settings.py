@@ -73,6 +73,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "quizsite.classes.header.in_classes",
             ],
         },
     }
@@ -180,6 +181,7 @@ LOGGING = {
     "loggers": {"django": {"handlers": [], "propagate": True}, "django.request": {"level": "ERROR"}},
 }
 
+PERSONAL_DATA = ["quizsite.classes.privacy"]  # modules with export(learner) and forget(learner), for the account page
 REVIEW_FUZZ = True  # spreads due dates by chance, so that what was learnt together does not all come due together
 RUNS_PER_MINUTE = 60  # of one learner
 KV_CACHE_MB = int(os.environ.get("NEXT_TOKEN_KV_CACHE_MB", "1024"))  # of all runs together

@@ -16,8 +16,8 @@ class TooMany(ValidationError):
     """A name was tried with too many wrong passwords."""
 
 
-def begin(name: str) -> None:
-    """Count a try before its password is looked at, so that many at one moment are counted as well.
+def begin(name: str, what: str = "wrong passwords for this name") -> None:
+    """Count a try before its password or code is looked at, so that many at one moment are counted as well.
 
     Raises
     ------
@@ -33,7 +33,7 @@ def begin(name: str) -> None:
         return
     if n_tries > MOST:
         minutes = ceil((cache.get(f"{key}-ends", ends) - timezone.now()) / timedelta(minutes=1))
-        raise TooMany(f"{MOST} wrong passwords for this name. Wait {minutes} minute{'' if minutes == 1 else 's'}.")
+        raise TooMany(f"{MOST} {what}. Wait {minutes} minute{'' if minutes == 1 else 's'}.")
 
 
 def forget(name: str) -> None:

@@ -29,7 +29,7 @@ N_PAST = 10
 @require_safe
 def quiz_home(request: HtmxRequest) -> HttpResponse:
     """Offer drills: by level and topic, or from one's weak spots; and what is open."""
-    mine = Attempt.objects.by(request.user).with_quiz().exclude(quiz__mode__in=["mock", "review"])
+    mine = Attempt.objects.by(request.user).with_quiz().exclude(quiz__mode__in=["mock", "review", "assigned"])
     context = {
         "levels": LEVELS,
         "topics": Topic.objects.all(),
@@ -84,6 +84,10 @@ def attempt(request: HtmxRequest, attempt_id: UUID) -> HttpResponse:
     found = _own(request, attempt_id)
     if not found.finished:
         return redirect((found.undone or found.in_order)[0])
+    if not found.is_shown:
+        return render(request, "quizzes/held_back.html", {"attempt": found})
+    if found.quiz.feedback == "due":
+        found.learn()
     results = Results(found)
     ahead = results.ahead_of_last()
     context = {
@@ -191,9 +195,8 @@ def _sitting(
     notice: str = "",
     refused: str = "",
 ) -> HttpResponse:
-    """Render a slot before or after its answer; before the end of a mock interview there is no verdict."""
+    """Render a slot before or after its answer; there is no verdict before the quiz shows it."""
     found, version = asked.attempt, asked.version
-    is_shown = found.quiz.judges_at_once or found.finished
     context: dict[str, Any] = {
         "attempt": found,
         "slot": asked,
@@ -207,7 +210,7 @@ def _sitting(
         "refused": refused,
         "sure": SURE if found.quiz.asks_how_sure else [],
     }
-    if is_shown and asked.found_answer:
+    if found.is_shown and asked.found_answer:
         context |= feedback(version, asked.found_answer, asked.asking)
     else:
         kind = kind_named(version.kind)
@@ -250,7 +253,9 @@ def _rule(request: HtmxRequest) -> Rule:
         return Rule("mock", n_questions=n_questions, minutes=minutes)
     if mode == "missed":
         ended = Attempt.objects.by(request.user).exclude(finished=None)
-        source = get_object_or_404(ended, pk=_uuid(data.get("source")))
+        source = get_object_or_404(ended.select_related("quiz"), pk=_uuid(data.get("source")))
+        if not source.is_shown:
+            raise Http404("what was wrong in this attempt is not shown yet")
         return Rule("missed", n_questions=picking.MOST_ASKED, source=source.pk)
     if mode == "review":
         return Rule("review", n_questions=LENGTHS[-1])

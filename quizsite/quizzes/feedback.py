@@ -11,7 +11,9 @@ from quizsite.quizzes.models import Answer
 def feedback(version: QuestionVersion, answer: Answer, asking: Asking) -> dict[str, Any]:
     """Return the reasons for `includes/feedback.html`: those of the kind, and what an interviewer asks next."""
     shown = kind_named(version.kind).show(version, answer.response, asking)
-    return {"answer": answer, **shown, "follow_ups": _follow_ups(version)}
+    is_assigned = version.kind == "explain" and answer.is_assigned
+    given = {"is_assigned": True, "mark": answer.mark_given, "waits": answer.waits} if is_assigned else {}
+    return {"answer": answer, **shown, **given, "follow_ups": _follow_ups(version)}
 
 
 def _follow_ups(version: QuestionVersion) -> list[dict[str, Any]]:

@@ -80,7 +80,7 @@ def _filtered(request: HtmxRequest, chosen: dict[str, str]) -> QuestionQuerySet:
 
 def _unlocked(request: HtmxRequest) -> QuerySet[Any]:
     """Return the ids of the questions that the learner has answered as they are now."""
-    answered = Answer.objects.by(request.user).values("version")
+    answered = Answer.objects.by(request.user).shown().values("version")
     return Question.objects.filter(current__in=answered).order_by().values("pk")
 
 

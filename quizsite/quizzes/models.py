@@ -1,12 +1,12 @@
 """What learners do with questions: quizzes, attempts and their slots, answers, cards for review, saved questions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 from uuid import UUID, uuid4
 
 from django.contrib.auth.models import AnonymousUser
@@ -33,6 +33,17 @@ MODES = [
     ("mock", "Mock interview"),
     ("assigned", "Assignment"),
 ]
+FEEDBACK = [
+    ("each", "After each answer"),
+    ("end", "At the end of each try"),
+    ("due", "Once it is due for everybody"),
+    ("never", "Never"),
+]
+WAITS: dict[str, Any] = {  # answers that wait for a teacher's mark
+    "version__kind": "explain",
+    "slot__attempt__quiz__mode": "assigned",
+    "given_mark": None,
+}
 LATE = timedelta(seconds=5)  # what was typed before the end may arrive a little after it
 
 
@@ -43,8 +54,23 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
     def to(self, question: Question) -> Self:
         return self.filter(version__question=question)
 
+    def shown(self) -> Self:
+        """Answers whose verdict and key their learner may see now."""
+        at_once = models.Q(slot=None) | models.Q(slot__attempt__quiz__feedback__in=["each", "end"])
+        by_now = models.Q(slot__attempt__quiz__feedback="due", slot__attempt__quiz__shows_from__lte=timezone.now())
+        return self.filter(at_once | by_now)
+
+    def waiting(self) -> Self:
+        """Explanations in assignments that nobody has marked: what their verdict says is a guess from the words."""
+        return self.filter(**WAITS)
+
+    def judged(self) -> Self:
+        return self.exclude(**WAITS)
+
     def newest_first(self) -> Self:
-        return self.select_related("version", "version__lab__first_step", "slot").order_by("-created", "-pk")
+        return self.select_related("version__lab__first_step", "slot__attempt__quiz", "given_mark").order_by(
+            "-created", "-pk"
+        )
 
     def record(
         self,
@@ -137,14 +163,56 @@ class Answer(models.Model):
         """As the question was put: its options stand in the same order when the answer is seen again."""
         return Asking(self.asking_key, self.try_number)
 
+    @property
+    def is_assigned(self) -> bool:
+        """Tell whether it was given in an assignment, where a teacher marks explanations."""
+        return self.slot is not None and self.slot.attempt.quiz.mode == "assigned"
+
+    @property
+    def mark_given(self) -> "Mark | None":
+        return getattr(self, "given_mark", None)
+
+    @property
+    def waits(self) -> bool:
+        """Tell whether it waits for a teacher's mark; until then its verdict is a guess that counts nothing."""
+        return self.version.kind == "explain" and self.is_assigned and not self.mark_given
+
     def mark(self, data: QueryDict) -> None:
-        """Take the learner's own marks of an explanation."""
+        """Take the learner's own marks of an explanation; in an assignment they stand beside the teacher's."""
+        with self._marking():
+            mark = explain.mark_beside if self.is_assigned else explain.mark
+            self.response = mark(self.version, self.response, data)
+
+    def take_mark(self, teacher: User, data: QueryDict, note: str) -> None:
+        """Take a teacher's marks of an explanation, which decide; the learner's own stay beside them."""
+        with self._marking():
+            self.response = explain.mark_by_another(self.version, self.response, data)
+            Mark.objects.update_or_create(answer=self, defaults={"by": teacher, "note": note})
+
+    @contextmanager
+    def _marking(self) -> Iterator[None]:
+        """Hold the answer while its marks change, then judge it anew: two who mark it take turns."""
         with transaction.atomic():
-            self.response = explain.mark(self.version, self.response, data)
+            self.refresh_from_db(fields=["response"], from_queryset=Answer.objects.select_for_update())
+            yield
             grade = explain.grade(self.version, self.response)
             self.verdict, self.score = grade.verdict, _stored(grade.score)
             self.save(update_fields=["response", "verdict", "score"])
             ReviewCard.objects.schedule(self.learner, self.version.question_id)
+
+
+class Mark(models.Model):
+    """That somebody else has marked an explanation; the points they ticked are in its response, and decide."""
+
+    LONGEST = 1000  # letters
+
+    answer = models.OneToOneField(Answer, on_delete=models.CASCADE, related_name="given_mark")
+    by = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="marks")
+    note = models.TextField(max_length=LONGEST, blank=True)
+    created = models.DateTimeField(auto_now=True)
+
+    def __str__(self) -> str:
+        return f"mark of {self.answer}"
 
 
 def _stored(score: Fraction) -> Decimal:
@@ -179,6 +247,7 @@ class QuizManager(models.Manager["Quiz"]):
             "n_questions": rule.n_questions,
             "minutes": rule.minutes,
             "source_id": rule.source,
+            "feedback": "end" if rule.mode == "mock" else "each",
         }
         quiz, _ = self.select_related("topic").get_or_create(key=rule.key, defaults=values)
         return quiz
@@ -194,10 +263,26 @@ class Quiz(models.Model):
     n_questions = models.PositiveSmallIntegerField()
     minutes = models.PositiveSmallIntegerField(null=True)
     source = models.ForeignKey("Attempt", null=True, on_delete=models.CASCADE, related_name="again")
+    title = models.CharField(max_length=80, blank=True)  # of an assignment
+    is_selected = models.BooleanField(default=False)  # it asks its selection in order; else what its rule finds
+    selection = models.ManyToManyField(Question, through="QuizQuestion", related_name="+")
+    attempts_allowed = models.PositiveSmallIntegerField(null=True)  # None: as many as one likes
+    feedback = models.CharField(max_length=5, choices=FEEDBACK, default="each")
+    shows_from = models.DateTimeField(null=True)  # if the feedback waits until it is due
 
     objects = QuizManager()
 
+    class Meta:
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=~models.Q(feedback="due") | models.Q(shows_from__isnull=False),
+                name="late_feedback_has_a_time",
+            )
+        ]
+
     def __str__(self) -> str:
+        if self.title:
+            return self.title
         parts = [self.get_mode_display()]
         parts += [self.get_level_display()] if self.level else []
         parts += [self.topic.name] if self.topic else []
@@ -206,11 +291,48 @@ class Quiz(models.Model):
     @property
     def judges_at_once(self) -> bool:
         """Tell whether each answer has its verdict at once; a mock interview has them all at its end."""
-        return self.mode != "mock"
+        return self.feedback == "each"
+
+    @property
+    def shows_now(self) -> bool:
+        """Tell whether the verdicts of an attempt that has ended may be seen now."""
+        if self.feedback == "due":
+            assert self.shows_from
+            return self.shows_from <= timezone.now()
+        return self.feedback != "never"
 
     @property
     def asks_how_sure(self) -> bool:
         return self.mode in {"mock", "review"}
+
+    def select(self, questions: Sequence[Question]) -> None:
+        """Ask these questions, in this order."""
+        with transaction.atomic():
+            QuizQuestion.objects.filter(quiz=self).delete()
+            QuizQuestion.objects.bulk_create(
+                QuizQuestion(quiz=self, question=question, position=at)
+                for at, question in enumerate(questions, start=1)
+            )
+            self.n_questions = len(questions)
+            self.save(update_fields=["n_questions"])
+
+
+class QuizQuestion(models.Model):
+    """A question that was selected for a quiz, and its place there."""
+
+    quiz = models.ForeignKey(Quiz, on_delete=models.CASCADE, related_name="places")
+    question = models.ForeignKey(Question, on_delete=models.PROTECT, related_name="+")
+    position = models.PositiveSmallIntegerField()  # from 1
+
+    class Meta:
+        ordering: ClassVar = ["position"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["quiz", "position"], name="one_question_of_a_place"),
+            models.UniqueConstraint(fields=["quiz", "question"], name="a_question_once_in_a_quiz"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.position}. {self.question}"
 
 
 class Closed(Exception):
@@ -234,6 +356,17 @@ class AttemptQuerySet(models.QuerySet["Attempt"]):
 
     def with_quiz(self) -> Self:
         return self.select_related("quiz__topic", "learner")
+
+    def with_scores(self) -> Self:
+        """Attempts at assignments: how many questions, how many answers wait for a mark, the score without them."""
+        of_others = ~models.Q(slots__version__kind="explain")
+        is_marked = models.Q(slots__answer__given_mark__isnull=False)
+        has_answer = models.Q(slots__answer__isnull=False)
+        return self.annotate(
+            n_slots=models.Count("slots"),
+            n_waiting=models.Count("slots", filter=has_answer & ~of_others & ~is_marked),
+            score=models.Sum("slots__answer__score", filter=of_others | is_marked, default=Decimal()),
+        )
 
 
 class Attempt(models.Model):
@@ -262,6 +395,11 @@ class Attempt(models.Model):
 
     def get_absolute_url(self) -> str:
         return reverse("quizzes:attempt", args=[self.id])
+
+    @property
+    def is_shown(self) -> bool:
+        """Tell whether its learner may see verdicts, keys and reasons now."""
+        return self.quiz.judges_at_once or (self.finished is not None and self.quiz.shows_now)
 
     @property
     def n_done(self) -> int:
@@ -298,7 +436,7 @@ class Attempt(models.Model):
     @cached_property
     def in_order(self) -> list["Slot"]:
         """Its slots in order, each with its version and answer."""
-        found = self.slots.select_related("version__question__topic", "version__lab", "answer")
+        found = self.slots.select_related("version__question__topic", "version__lab", "answer__given_mark")
         slots = list(found.prefetch_related("version__options").order_by("position"))
         for slot in slots:
             slot.attempt = self
@@ -335,6 +473,16 @@ class Attempt(models.Model):
         """Finish it if its time is up: whoever looks at it next sees its end."""
         if not self.finished and self.is_over:
             self.finish()
+
+    def learn(self) -> None:
+        """Bring the cards of its questions up to date, once verdicts that were held back may be seen."""
+        asked = [slot.version.question_id for slot in self.in_order]
+        known = ReviewCard.objects.filter(learner=self.learner_id, question__in=asked)
+        reviewed = dict(known.values_list("question", "last_review"))
+        for slot in self.in_order:
+            answer, question_id = slot.found_answer, slot.version.question_id
+            if answer and not answer.waits and (question_id not in reviewed or reviewed[question_id] < answer.created):
+                ReviewCard.objects.schedule(self.learner, question_id)
 
 
 class Slot(models.Model):
@@ -482,8 +630,8 @@ class ReviewCardQuerySet(models.QuerySet["ReviewCard"]):
         return self.asked().filter(due__lte=now or timezone.now())
 
     def schedule(self, learner: User, question_id: int) -> None:
-        """Bring a card up to date with all answers of its learner to its question."""
-        answers = Answer.objects.filter(learner=learner, version__question_id=question_id)
+        """Bring a card up to date with all answers of its learner to its question, but those still held back."""
+        answers = Answer.objects.filter(learner=learner, version__question_id=question_id).shown().judged()
         history = list(answers.order_by("created", "pk").values_list("created", "verdict", "sure"))
         if history:
             self.update_or_create(learner=learner, question_id=question_id, defaults=review.scheduled(history))

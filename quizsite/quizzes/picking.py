@@ -10,9 +10,10 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
 from quizsite.accounts.models import User
-from quizsite.questions.models import Question, QuestionVersion
-from quizsite.questions.validation import LEVELS
-from quizsite.quizzes.models import Attempt, Quiz, ReviewCard, Rule, Slot
+from quizsite.questions.kinds import kind_named
+from quizsite.questions.models import Question, QuestionQuerySet, QuestionVersion
+from quizsite.questions.validation import LEVELS, QuestionSpec
+from quizsite.quizzes.models import WAITS, Attempt, Quiz, ReviewCard, Rule, Slot
 
 MOST_WEIGHED = 200  # cards; the weakest of them are asked
 MOST_ASKED = 50  # questions of one quiz
@@ -36,19 +37,31 @@ def start(learner: User, rule: Rule) -> Attempt:
     ------
     NothingToAsk
     """
-    quiz = Quiz.objects.of(rule)
+    deadline = timezone.now() + timedelta(minutes=rule.minutes) if rule.minutes else None
+    return open_attempt(learner, Quiz.objects.of(rule), deadline)
+
+
+def open_attempt(learner: User, quiz: Quiz, deadline: datetime | None) -> Attempt:
+    """Open an attempt of a quiz for somebody who may take it, or return the one that is open.
+
+    Raises
+    ------
+    NothingToAsk
+    """
     for attempt in Attempt.objects.by(learner).open().filter(quiz=quiz):
         attempt.settle()
     with transaction.atomic():
         User.objects.select_for_update().get(pk=learner.pk)  # two presses of Start open one attempt
-        known = Attempt.objects.by(learner).open().filter(quiz=quiz).first()
+        mine = Attempt.objects.by(learner).filter(quiz=quiz)
+        known = mine.open().first()
         if known:
             return known
+        if quiz.attempts_allowed and mine.count() >= quiz.attempts_allowed:
+            raise NothingToAsk("No try is left.")
         now = timezone.now()
-        picks = PICKERS[rule.mode](learner, quiz, now)
+        picks = PICKERS[quiz.mode](learner, quiz, now)
         if not picks:
-            raise NothingToAsk(WHY_NOT[rule.mode])
-        deadline = now + timedelta(minutes=rule.minutes) if rule.minutes else None
+            raise NothingToAsk(WHY_NOT[quiz.mode])
         attempt = Attempt.objects.create(learner=learner, quiz=quiz, started=now, deadline=deadline)
         Slot.objects.bulk_create(
             Slot(attempt=attempt, position=at, version=pick.version, why=pick.why)
@@ -59,7 +72,7 @@ def start(learner: User, rule: Rule) -> Attempt:
 
 def _drill(learner: User, quiz: Quiz, now: datetime) -> list[Pick]:
     """Pick what is new to the learner, then what they have not seen for longest; easier levels first."""
-    found = _askable(quiz)
+    found = askable(quiz)
     new = _sample(found.exclude(_answered_by(learner)), quiz.n_questions)
     picks = [Pick(version, "New to you") for version in new]
     if len(picks) < quiz.n_questions:
@@ -70,7 +83,7 @@ def _drill(learner: User, quiz: Quiz, now: datetime) -> list[Pick]:
 
 def _mock(learner: User, quiz: Quiz, now: datetime) -> list[Pick]:
     """Pick from every level in turn, as an interview climbs; what was asked in the last weeks comes last."""
-    per_level = [_sample(_askable(quiz).filter(level=level), quiz.n_questions) for level, _ in LEVELS]
+    per_level = [_sample(askable(quiz).filter(level=level), quiz.n_questions) for level, _ in LEVELS]
     recent = set(_cards(learner, quiz).order_by("-last_review").values_list("question_id", flat=True)[:MOST_WEIGHED])
     for versions in per_level:
         versions.sort(key=lambda version: version.question_id in recent)
@@ -83,6 +96,7 @@ def _mock(learner: User, quiz: Quiz, now: datetime) -> list[Pick]:
 def _missed(learner: User, quiz: Quiz, now: datetime) -> list[Pick]:
     """Pick what was not right in another attempt, as it is asked now."""
     slots = Slot.objects.filter(attempt=quiz.source, attempt__learner=learner).exclude(answer__verdict="right")
+    slots = slots.exclude(answer__isnull=False, **{f"answer__{name}": value for name, value in WAITS.items()})
     questions = Question.objects.published().filter(versions__in=slots.values("version")).select_related("current")
     return [Pick(_current(question), "Not right last time") for question in questions[:MOST_ASKED]]
 
@@ -102,9 +116,35 @@ def _weak(learner: User, quiz: Quiz, now: datetime) -> list[Pick]:
     picks = [Pick(_version_of(card), why) for weight, why, card in weighed if weight > 0][: quiz.n_questions]
     if weighed and len(picks) < quiz.n_questions:
         topic = weighed[0][2].question.topic
-        new = _sample(_askable(quiz).filter(topic=topic).exclude(_answered_by(learner)), quiz.n_questions - len(picks))
+        new = _sample(askable(quiz).filter(topic=topic).exclude(_answered_by(learner)), quiz.n_questions - len(picks))
         picks += [Pick(version, f"New, from {topic}, where you are weakest") for version in new]
     return picks
+
+
+def _assigned(learner: User, quiz: Quiz, now: datetime) -> list[Pick]:
+    """Pick what the teacher has selected, in that order, or what the rule finds, easier levels first."""
+    if not quiz.is_selected:
+        return _by_level([Pick(version, "") for version in _sample(askable(quiz), quiz.n_questions)])
+    places = quiz.places.filter(question__in=assignable()).select_related("question__current")
+    questions = [place.question for place in places.prefetch_related("question__current__options")]
+    return [Pick(_current(question), "") for question in questions if not cannot_be_asked(question)]
+
+
+def assignable() -> QuestionQuerySet:
+    """Questions that a teacher may select: drafts as well, which nobody else is asked."""
+    found = Question.objects.exclude(status="archived").filter(current__isnull=False)
+    return found.exclude(current__kind="lab").order_by()
+
+
+def cannot_be_asked(question: Question) -> str:
+    """Say what a draft lacks before it can be asked and judged; nothing if it can."""
+    if question.status == "published":
+        return ""
+    version = _current(question)
+    options = [{"text": o.text, "right": o.is_key, "pinned": o.pinned} for o in version.options.all()]
+    fields = {name: getattr(version, name) for name in ("title", "kind", "text", "explanation")}
+    spec = QuestionSpec.model_validate({**fields, "level": question.level, "options": options, **version.details})
+    return "; ".join(message for _, message in kind_named(version.kind).problems(spec))
 
 
 def _weakness(card: ReviewCard, now: datetime) -> tuple[float, str]:
@@ -122,7 +162,7 @@ def _weakness(card: ReviewCard, now: datetime) -> tuple[float, str]:
     return forgotten + part_missed / 2 - 0.05, why
 
 
-def _askable(quiz: Quiz) -> QuerySet[Question]:
+def askable(quiz: Quiz) -> QuerySet[Question]:
     """Questions that fit the quiz. Those of kind lab are left out: they are answered by runs, on their own page."""
     found = Question.objects.published().exclude(current__kind="lab").order_by()
     found = found.filter(level=quiz.level) if quiz.level else found
@@ -161,15 +201,16 @@ def _version_of(card: ReviewCard) -> QuestionVersion:
 
 
 def _current(question: Question) -> QuestionVersion:
-    assert question.current  # published questions have one
+    assert question.current  # those that are asked have one
     return question.current
 
 
-PICKERS = {"drill": _drill, "mock": _mock, "missed": _missed, "review": _review, "weak": _weak}
+PICKERS = {"drill": _drill, "mock": _mock, "missed": _missed, "review": _review, "weak": _weak, "assigned": _assigned}
 WHY_NOT = {
     "drill": "No question fits. Choose another level or topic.",
     "mock": "There are no questions yet.",
     "missed": "Nothing is left: all of it was right.",
     "review": "Nothing is due.",
     "weak": "There is nothing to weigh yet. Answer a drill first.",
+    "assigned": "None of its questions can be asked at the moment.",
 }

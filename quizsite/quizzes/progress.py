@@ -80,7 +80,7 @@ def weeks(learner: User) -> list[tuple[str, list[Week]]]:
     monday = today - timedelta(days=today.weekday())
     starts = [monday - timedelta(weeks=back) for back in range(N_WEEKS)]
     since = timezone.make_aware(datetime.combine(starts[-1], time.min))
-    answers = Answer.objects.by(learner).filter(created__gte=since).order_by()
+    answers = Answer.objects.by(learner).shown().judged().filter(created__gte=since).order_by()
     rows = (
         answers.values(topic=F("version__question__topic__name"), week=TruncWeek("created"))
         .annotate(n=Count("pk"), right=Count("pk", filter=RIGHT))
@@ -118,6 +118,6 @@ def labs(learner: User) -> dict[str, Any]:
 
 def confidence(learner: User) -> list[Confidence]:
     """Return how often answers were right, for each degree of confidence."""
-    rows = Answer.objects.by(learner).exclude(sure=None).order_by("sure").values("sure")
+    rows = Answer.objects.by(learner).shown().exclude(sure=None).order_by("sure").values("sure")
     counted = rows.annotate(n=Count("pk"), right=Count("pk", filter=RIGHT))
     return [Confidence(SAID_SURE[row["sure"] or 1], row["n"], row["right"]) for row in counted]

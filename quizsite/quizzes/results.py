@@ -82,7 +82,11 @@ class Row:
 
     @property
     def verdict(self) -> str:
-        return self.answer.verdict if self.answer else ""
+        return self.answer.verdict if self.answer and not self.waits else ""
+
+    @property
+    def waits(self) -> bool:
+        return self.answer is not None and self.answer.waits
 
     @property
     def sure(self) -> int | None:
@@ -106,12 +110,22 @@ class Results:
 
     @property
     def n_missed(self) -> int:
-        return sum(row.verdict != "right" for row in self.rows)
+        return sum(row.verdict != "right" and not row.waits for row in self.rows)
 
     @property
     def n_unmarked(self) -> int:
-        """Explanations that their learner has not marked yet."""
-        return sum(row.answer is not None and row.answer.response.get("is_marked") is False for row in self.rows)
+        """Explanations that their learner has not marked yet, where that decides."""
+        answers = [row.answer for row in self.rows if row.answer and not row.answer.is_assigned]
+        return sum(answer.response.get("is_marked") is False for answer in answers)
+
+    @property
+    def n_waiting(self) -> int:
+        """Explanations that wait for a teacher's mark."""
+        return sum(row.waits for row in self.rows)
+
+    @property
+    def _judged(self) -> list[Row]:
+        return [row for row in self.rows if not row.waits]
 
     @property
     def minutes(self) -> int:
@@ -121,13 +135,13 @@ class Results:
     @cached_property
     def by_level(self) -> list[Tally]:
         names = dict(LEVELS)
-        found = _tallies((names[row.slot.version.question.level], _score(row)) for row in self.rows)
+        found = _tallies((names[row.slot.version.question.level], _score(row)) for row in self._judged)
         order = [name for _, name in LEVELS]
         return sorted(found, key=lambda tally: order.index(tally.name))
 
     @cached_property
     def by_topic(self) -> list[Tally]:
-        return _tallies((row.slot.version.question.topic.name, _score(row)) for row in self.rows)
+        return _tallies((row.slot.version.question.topic.name, _score(row)) for row in self._judged)
 
     @cached_property
     def confidence(self) -> list[Confidence]:
@@ -150,6 +164,8 @@ class Results:
     @property
     def headline(self) -> str:
         """The report's first sentence: what is strong, then what is not."""
+        if not self._judged:
+            return "It waits for a teacher’s marks."
         strong, weak = _names(self._strong), _names(self._weak)
         is_gap = "are the gaps" if len(self._weak) > 1 else "is the gap"
         too_sure = [row for row in self.rows if row.verdict == "wrong" and row.sure == 95]
@@ -188,14 +204,14 @@ class Results:
         last = ended.filter(started__lt=attempt.started).first()
         if not last:
             return None
-        score = Answer.objects.filter(slot__attempt=last).aggregate(score=Sum("score"))["score"]
+        score = Answer.objects.filter(slot__attempt=last).judged().aggregate(score=Sum("score"))["score"]
         return self.score - float(score or 0)
 
     def to_review(self) -> list[ReviewCard]:
         """Return cards of what was missed, the next due first."""
         missed = [row.slot.version.question_id for row in self.rows if row.answer and row.verdict != "right"]
         cards = ReviewCard.objects.by(self.attempt.learner).filter(question__in=missed)
-        return list(cards.select_related("question__current").order_by("due")[:N_TO_REVIEW])
+        return list(cards.asked().select_related("question__current").order_by("due")[:N_TO_REVIEW])
 
 
 def confidence_of(answers: Iterable[tuple[int | None, bool]]) -> list[Confidence]:
@@ -219,11 +235,13 @@ def due_words(due: datetime, now: datetime | None = None) -> str:
 def _row(slot: Slot) -> Row:
     answer = slot.found_answer
     said = kind_named(slot.version.kind).said(slot.version, answer.response) if answer else None
+    if said and answer and answer.waits:
+        said = said._replace(mine="Explained")
     return Row(slot, answer, said)
 
 
 def _score(row: Row) -> float:
-    return float(row.answer.score) if row.answer else 0.0
+    return float(row.answer.score) if row.answer and not row.waits else 0.0
 
 
 def _certainty_mark(answer: Answer) -> float:

@@ -50,7 +50,7 @@ def question(request: HtmxRequest, slug: str) -> HttpResponse:
     if request.method == "POST":
         return _answered(request, asked)
     again = "again" in request.GET
-    answer = None if again else Answer.objects.by(request.user).to(asked).newest_first().first()
+    answer = None if again else Answer.objects.by(request.user).to(asked).shown().newest_first().first()
     return _question_page(request, asked, answer)
 
 
@@ -65,7 +65,7 @@ def next_question(request: HtmxRequest) -> HttpResponse:
 @require_POST
 def mark(request: HtmxRequest, answer_id: int) -> HttpResponse:
     """Keep how a learner has marked an explanation of their own."""
-    answer = get_object_or_404(Answer.objects.by(request.user).newest_first(), pk=answer_id)
+    answer = get_object_or_404(Answer.objects.by(request.user).shown().newest_first(), pk=answer_id)
     if answer.version.kind != "explain":
         raise Http404(f"a question of kind {answer.version.kind} is not marked by its learner")
     answer.mark(request.POST)

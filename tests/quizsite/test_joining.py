@@ -14,11 +14,12 @@ from django.urls import reverse
 from pytest_django import Settings
 
 from quizsite.accounts.models import User
+from quizsite.classes.models import ExtraTime, Membership
 from quizsite.labs import engine
 from quizsite.labs.models import LabResult, Run
 from quizsite.questions.models import Report
 from quizsite.quizzes.joining import move_work
-from quizsite.quizzes.models import Answer, Attempt, ReviewCard, SavedQuestion
+from quizsite.quizzes.models import Answer, Attempt, Mark, ReviewCard, SavedQuestion
 from tests.quizsite.pages import HTMX
 from tests.quizsite.test_accounts import NEW, PASSWORD, practise, sign_in
 from tests.quizsite.test_attempts import CHOICE, NUMBER, begin, send, token_at, url_of
@@ -26,6 +27,7 @@ from tests.quizsite.test_attempts import CHOICE, NUMBER, begin, send, token_at, 
 pytestmark = pytest.mark.django_db
 
 MOVED = {Answer, Attempt, Run, LabResult, ReviewCard, SavedQuestion, Report}
+OF_ACCOUNTS = {LogEntry, Membership, ExtraTime, Mark}  # no guest has any
 
 
 @pytest.fixture
@@ -63,7 +65,7 @@ def at_once(*presses: Callable[[], Any]) -> list[Any]:
 
 
 def test_whatever_belongs_to_a_learner_is_known_to_move():
-    assert {field.related_model for field in User._meta.related_objects} == {*MOVED, LogEntry}  # guests make no entry
+    assert {field.related_model for field in User._meta.related_objects} == {*MOVED, *OF_ACCOUNTS}
 
 
 def test_a_guest_who_has_moved_already_is_moved_once(guest: User, account: User):

@@ -40,15 +40,31 @@ def grade(version: "QuestionVersion", response: Response) -> Grade:
 
 
 def mark(version: "QuestionVersion", response: Response, data: QueryDict) -> Response:
-    """Return the response as the learner has marked it; points that there are not are left out."""
+    """Return the response as the learner has marked it."""
+    return response | {"marks": _ticked(version, data), "is_marked": True}
+
+
+def mark_beside(version: "QuestionVersion", response: Response, data: QueryDict) -> Response:
+    """Return the response with the learner's own marks beside those that decide."""
+    return response | {"own": _ticked(version, data), "is_marked": True}
+
+
+def mark_by_another(version: "QuestionVersion", response: Response, data: QueryDict) -> Response:
+    """Return the response as a teacher has marked it; what its learner ticked, or the first guess, stays beside."""
+    return response | {"own": response.get("own", response["marks"]), "marks": _ticked(version, data)}
+
+
+def _ticked(version: "QuestionVersion", data: QueryDict) -> list[int]:
+    """Return the points that are ticked; those that there are not are left out."""
     n_points = len(version.details["rubric"])
     ticked = {int(point) for point in data.getlist("point") if point.isascii() and point.isdigit() and len(point) < 3}
-    return response | {"marks": sorted(point for point in ticked if point < n_points), "is_marked": True}
+    return sorted(point for point in ticked if point < n_points)
 
 
 def show(version: "QuestionVersion", response: Response, asking: Asking) -> dict[str, Any]:
-    marks = set(response["marks"])
-    points = [(at, part["point"], at in marks) for at, part in enumerate(version.details["rubric"])]
+    given: list[int] = response["marks"]
+    own = response.get("own", given)
+    points = [(at, part["point"], at in own, at in given) for at, part in enumerate(version.details["rubric"])]
     return {"typed": response["text"], "points": points, "is_marked": response["is_marked"]}
 
 
