@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from quizsite.content.formats.strict_yaml import Lines, Loader, lines_of
 from quizsite.labs.proofs import proved
 from quizsite.labs.validation import TAKEN_SLUGS, LabSpec, Problem, prove, read_lab
 from quizsite.questions.validation import QuestionSpec, read_question
@@ -118,33 +119,13 @@ def _dead_follow_ups(content: Content, files: dict[str, Path]) -> Iterator[Mista
                 yield from _located(files[slug], lines, [problem])
 
 
-Lines = dict[tuple[str | int, ...], int]
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML's safe loader; a key given twice is an error, not a silent choice."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[Any] = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node)
-            if not isinstance(key, str | int):
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"a key must be a word, got {key}", key_node.start_mark
-                )
-            if key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} is given twice", key_node.start_mark)
-            seen.add(key)
-        return super().construct_mapping(node, deep)
-
-
 def _read(file: Path, content: Content) -> tuple[Any, Lines]:
     """Return what a file holds and the line of everything in it; a broken file is noted as a mistake."""
     try:
-        loader = _Loader(file.read_text(encoding="utf-8"))
+        loader = Loader(file.read_text(encoding="utf-8"))
         node = loader.get_single_node()
         data = loader.construct_document(node) if node else None
-        lines = dict(_lines(node, ())) if node else {}
+        lines = dict(lines_of(node)) if node else {}
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         content.mistakes.append(Mistake(file, line, error.problem or "this is not YAML"))
@@ -156,19 +137,6 @@ def _read(file: Path, content: Content) -> tuple[Any, Lines]:
         content.mistakes.append(Mistake(file, 1, f"must hold keys and values, got {str(data)[:40]!r}"))
         return None, {}
     return data, lines
-
-
-def _lines(node: yaml.Node, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], int]]:
-    yield path, node.start_mark.line + 1
-    if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            yield (*path, key.value), key.start_mark.line + 1
-            for below, line in _lines(value, (*path, key.value)):
-                if below != (*path, key.value):
-                    yield below, line
-    elif isinstance(node, yaml.SequenceNode):
-        for number, value in enumerate(node.value):
-            yield from _lines(value, (*path, number))
 
 
 def _located(file: Path, lines: Lines, problems: list[Problem]) -> Iterator[Mistake]:

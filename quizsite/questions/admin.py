@@ -23,6 +23,7 @@ from quizsite.questions.models import Question, QuestionVersion, Report, Topic
 from quizsite.questions.validation import LEVELS, QuestionSpec, lacks, read_question
 
 Retag = Callable[[list[str], str], list[str]]  # from the facts and the one that is named to other facts
+MOST_AT_ONCE = 500  # questions that an address can name
 N_ENOUGH = 20  # first answers, before a facility says anything
 
 
@@ -91,6 +92,7 @@ class QuestionAdmin(admin.ModelAdmin[QuestionVersion]):
     form = VersionForm
     action_form = BulkForm
     change_form_template = "authoring/question.html"
+    change_list_template = "authoring/questions.html"
     formfield_overrides = {TextField: {"widget": area(5)}}
     list_display = ["title", "topic", "level", "status", "kind", "number", "n_reports"]
     list_filter = [
@@ -107,7 +109,7 @@ class QuestionAdmin(admin.ModelAdmin[QuestionVersion]):
     list_per_page = 50
     show_full_result_count = False
     ordering = ["question__topic__position", "question__slug"]
-    actions = ["publish", "draft", "archive", "set_level", "move", "add_fact", "remove_fact"]
+    actions = ["publish", "draft", "archive", "set_level", "move", "add_fact", "remove_fact", "download"]
     fieldsets = [
         (None, {"fields": [("slug", "topic"), ("level", "status", "kind"), "title", "text"]}),
         ("Options", {"fields": ["options"], "classes": ["kind", "single_choice", "multiple_choice"]}),
@@ -193,6 +195,11 @@ class QuestionAdmin(admin.ModelAdmin[QuestionVersion]):
     @admin.action(description="Remove the fact")
     def remove_fact(self, request: HttpRequest, versions: QuerySet[QuestionVersion]) -> None:
         self._retag(request, versions, lambda facts, fact: [known for known in facts if known != fact])
+
+    @admin.action(description="Download as YAML", permissions=["view"])
+    def download(self, request: HttpRequest, versions: QuerySet[QuestionVersion]) -> HttpResponse:
+        ids = ",".join(str(pk) for pk in versions.values_list("pk", flat=True)[:MOST_AT_ONCE])
+        return redirect(f"{reverse('content:download', args=['yaml'])}?ids={ids}")
 
     def _update(self, request: HttpRequest, versions: QuerySet[QuestionVersion], what: str, **values: Any) -> None:
         n_changed = Question.objects.filter(current__in=versions.values("pk")).update(**values)

@@ -37,6 +37,7 @@ class OptionRow(forms.Form):
     why = forms.CharField(required=False, label="Why it is right or wrong", widget=area(3))
     right = forms.BooleanField(required=False)
     pinned = forms.BooleanField(required=False, label="Keeps its place")
+    mistake = forms.CharField(required=False, max_length=3, label="Mistake that it stands for, such as E4")
 
 
 class ParameterRow(forms.Form):
@@ -49,6 +50,7 @@ class ParameterRow(forms.Form):
 class TrapRow(forms.Form):
     formula = forms.CharField(required=False)
     why = forms.CharField(required=False, label="How one gets there", widget=area(2))
+    mistake = forms.CharField(required=False, max_length=3, label="Mistake that it stands for, such as E4")
 
 
 class NearRow(forms.Form):
@@ -169,7 +171,7 @@ class VersionForm(forms.ModelForm[QuestionVersion]):
     def _of_the_kind(self, cleaned: dict[str, Any]) -> dict[str, Any]:
         kind = cleaned["kind"]
         if kind in {"single_choice", "multiple_choice"}:
-            return {"options": cleaned["options"]}
+            return {"options": [_without_blank(row) for row in cleaned["options"]]}
         if kind == "ordering":
             return {"items": cleaned["items"]}
         if kind == "short_text":
@@ -209,13 +211,13 @@ def found_by_engine(spec: PredictSpec) -> list[dict[str, Any]]:
 
 def written(version: QuestionVersion) -> dict[str, Any]:
     """Return what stands in the form's own fields for a version."""
-    details = version.details
-    rubric = [point | {"words": ", ".join(point["words"])} for point in details.get("rubric", [])]
-    shown = {name: details[name] for name in ("items", "accepted", "ignore_case", "near") if name in details}
+    data = version.data
+    rubric = [point | {"words": ", ".join(point["words"])} for point in data.get("rubric", [])]
+    shown: dict[str, Any] = {name: data[name] for name in ("items", "accepted", "ignore_case", "near") if name in data}
     shown |= {"facts": version.facts, "listens_for": version.listens_for, "follow_ups": version.follow_ups}
-    shown |= {"rubric": rubric, "options": [option.data for option in version.options.all()]}
-    shown |= details.get("predict") or {}
-    numeric = dict(details.get("numeric") or {})
+    shown |= {"rubric": rubric, "options": data.get("options", [])}
+    shown |= data.get("predict") or {}
+    numeric = dict(data.get("numeric") or {})
     parameters = numeric.pop("parameters", {})
     numeric["parameters"] = [
         {"name": name, "lowest": row["from"], "highest": row["to"], "step": row["step"]}
@@ -239,12 +241,18 @@ def in_words(path: tuple[str | int, ...], message: str) -> str:
     return f"{where}: {message}" if where else message
 
 
+def _without_blank(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row without the mistake that nobody has named."""
+    return {name: value for name, value in row.items() if value or name != "mistake"}
+
+
 def _words(typed: str) -> list[str]:
     return [word.strip() for word in typed.split(",") if word.strip()]
 
 
 def _numeric(cleaned: dict[str, Any]) -> dict[str, Any]:
-    given = {name: cleaned[name] for name in ("formula", "unit", "tolerance", "decimals", "traps")}
+    given = {name: cleaned[name] for name in ("formula", "unit", "tolerance", "decimals")}
+    given["traps"] = [_without_blank(row) for row in cleaned["traps"]]
     parameters = {
         row["name"]: {"from": row["lowest"], "to": row["highest"], "step": row["step"] or 1}
         for row in cleaned["parameters"]

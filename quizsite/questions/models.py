@@ -72,12 +72,15 @@ class Question(models.Model):
     def revise(self, spec: QuestionSpec) -> "QuestionVersion | None":
         """Make a new version of this content; None if the current one says the same."""
         if self.current and self.current.digest == spec.digest:
+            if self.current.mistakes != spec.mistakes:
+                QuestionVersion.objects.filter(pk=self.current.pk).update(mistakes=spec.mistakes)
             return None
         with transaction.atomic():
             version = QuestionVersion.objects.create(
                 question=self,
                 lab=Lab.objects.get(slug=spec.lab) if spec.lab else None,
                 digest=spec.digest,
+                mistakes=spec.mistakes,
                 **{name: value for name, value in spec.content.items() if name not in {"lab", "options"}},
             )
             for position, option in enumerate(spec.options):
@@ -127,7 +130,8 @@ class QuestionVersion(Immutable):
     follow_ups = models.JSONField(default=list, blank=True)
     explanation = models.TextField(blank=True, help_text="How the key comes about; kind lab: what the runs have shown.")
     details = models.JSONField(default=dict, blank=True, help_text="What the kind needs beside options.")
-    digest = models.CharField(max_length=64, editable=False)
+    mistakes = models.JSONField(default=list, blank=True, editable=False)  # that options or traps stand for
+    digest = models.CharField(max_length=64, editable=False)  # of all but the mistakes
     created = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:
@@ -160,8 +164,14 @@ class QuestionVersion(Immutable):
         data |= {"level": self.question.level, "status": self.question.status}
         data["lab"] = self.lab.slug if self.lab else None
         if options := list(self.options.all()):
-            data["options"] = [option.data for option in options]
+            data["options"] = self._with_mistakes([option.data for option in options])
+        if numeric := self.details.get("numeric"):
+            data["numeric"] = numeric | {"traps": self._with_mistakes(numeric["traps"])}
         return data
+
+    def _with_mistakes(self, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        mistakes = self.mistakes or [""] * len(parts)
+        return [part | ({"mistake": mistake} if mistake else {}) for part, mistake in zip(parts, mistakes, strict=True)]
 
     def make_current(self) -> None:
         """Show this version to learners from now on."""

@@ -94,7 +94,7 @@ class NumericSpec(Content):
     )
     formula: Formula
     unit: Annotated[str, Field(max_length=60)] = ""  # may be missing until the question is published
-    tolerance: float = Field(default=0, ge=0, le=0.5)  # a share of the key
+    tolerance: float = Field(default=0.0, ge=0, le=0.5)  # a share of the key
     decimals: int = Field(default=0, ge=0, le=6)  # of the key as it is shown
     traps: list[Trap] = Field(default=[], max_length=5)
 
@@ -169,6 +169,13 @@ class QuestionSpec(Content):
         return written | ({"details": details} if details else {})
 
     @property
+    def mistakes(self) -> list[str]:
+        """The mistakes that options or traps stand for, in their order, "" for none: no part of what learners see."""
+        parts: list[OptionSpec] | list[Trap] = self.numeric.traps if self.numeric else self.options
+        found = [part.mistake or "" for part in parts]
+        return found if any(found) else []
+
+    @property
     def digest(self) -> str:
         return sha256(json.dumps(self.content, sort_keys=True).encode()).hexdigest()
 
@@ -204,7 +211,7 @@ def lacks(spec: QuestionSpec) -> list[Problem]:
         n = len(getattr(spec, name))
         if n < least:
             problems.append(Problem((name,), f"{least} to 3 {what}s are wanted, got {n}"))
-    problems += [Problem((name,), f"{name} is empty") for name in ("answer", "warning") if not getattr(spec, name)]
+    problems += [Problem((name,), "this is empty") for name in ("answer", "warning") if not getattr(spec, name)]
     problems += [
         Problem(("options", number, "why"), "each option needs its reason, this one has none")
         for number, option in enumerate(spec.options)

@@ -85,7 +85,7 @@ def test_a_draft_may_lack_everything_and_is_told_what(author: Client):
     said = words_of(response.content)
     assert "is saved as version 1" in said
     assert "Before it is published: options: options must be 3 to 6, got 0" in said
-    assert "Before it is published: answer: answer is empty" in said
+    assert "Before it is published: answer: this is empty" in said
     assert Client().get("/questions/brand-new/").status_code == 404
 
 

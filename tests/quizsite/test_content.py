@@ -128,7 +128,7 @@ BROKEN = [
         6,
         "lab 'no-lab' has no valid",
     ),
-    ("bank/selection/chatbot-repeats-one-sentence.yaml", "warning: >", "alarm: >", 1, "warning: Field required"),
+    ("bank/selection/chatbot-repeats-one-sentence.yaml", "warning: >", "alarm: >", 1, "warning: this is empty"),
     (
         "bank/selection/chatbot-repeats-one-sentence.yaml",
         "title: A",
