@@ -128,7 +128,14 @@ BROKEN = [
         6,
         "lab 'no-lab' has no valid",
     ),
-    ("bank/selection/chatbot-repeats-one-sentence.yaml", "warning: >", "alarm: >", 1, "warning: this is empty"),
+    ("bank/selection/chatbot-repeats-one-sentence.yaml", "title: A", "heading: A", 1, "title: Field required"),
+    (
+        "bank/selection/chatbot-repeats-one-sentence.yaml",
+        "facts: [S5, S2]",
+        "facts: []",
+        5,
+        "1 to 3 facts are wanted, got 0",
+    ),
     (
         "bank/selection/chatbot-repeats-one-sentence.yaml",
         "title: A",

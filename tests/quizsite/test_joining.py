@@ -15,7 +15,6 @@ from pytest_django import Settings
 
 from quizsite.accounts.models import User
 from quizsite.classes.models import ExtraTime, Membership
-from quizsite.content.models import Upload
 from quizsite.labs import engine
 from quizsite.labs.models import LabResult, Run
 from quizsite.questions.models import Report
@@ -28,7 +27,7 @@ from tests.quizsite.test_attempts import CHOICE, NUMBER, begin, send, token_at, 
 pytestmark = pytest.mark.django_db
 
 MOVED = {Answer, Attempt, Run, LabResult, ReviewCard, SavedQuestion, Report}
-OF_ACCOUNTS = {LogEntry, Membership, ExtraTime, Mark, Upload}  # no guest has any
+OF_ACCOUNTS = {LogEntry, Membership, ExtraTime, Mark}  # no guest has any
 
 
 @pytest.fixture
