@@ -11,20 +11,21 @@ document.addEventListener("input", ({ target }) => {
   else if (slider && number.value !== "") slider.value = number.value;
 });
 
-// A token that was picked stays picked, and its step stays open, while others arrive and while the run is judged;
-// one that has the focus keeps it.
+// A token or a position that was picked stays picked, and its step stays open, while others arrive and while the run
+// is judged; one that has the focus keeps it.
+const STEPS = "#lab-body [type=radio][name=step]";
 const holdsTokens = ({ id }) => id === "lab-tokens" || id === "lab-body";
 let picked, focused;
 document.addEventListener("htmx:oobBeforeSwap", (event) => {
-  const checked = document.querySelector("#run-tokens :checked");
+  const checked = document.querySelector(`${STEPS}:checked`);
   if (event.detail.target.id === "step" && checked) event.preventDefault();
   if (!holdsTokens(event.detail.target)) return;
   picked = checked?.value;
-  focused = document.querySelector("#run-tokens :focus")?.value;
+  focused = document.querySelector(`${STEPS}:focus`)?.value;
 });
 document.addEventListener("htmx:oobAfterSwap", ({ detail }) => {
   if (!holdsTokens(detail.target)) return;
-  const token = (number) => document.querySelector(`#run-tokens [value="${number}"]`);
+  const token = (number) => document.querySelector(`${STEPS}[value="${number}"]`);
   token(focused)?.focus();
   const again = token(picked);
   if (!again || again.checked) return;
